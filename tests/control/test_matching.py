@@ -57,6 +57,8 @@ def test_matching(d, count, each):
         )
         assert distance(flow.tokens(-1), target, order=2) < 1e-3
     assert match.schedule.counts["MeanAttention"] == 1
+    assert match.amplification == 1.0
+    assert "amplification" not in match.dataset
 
 
 def test_replay_by_a_solver():

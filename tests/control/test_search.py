@@ -95,7 +95,7 @@ def test_a_replay_by_layers_that_is_interrupted_counts_for_nothing(monkeypatch):
 def test_lists_of_tokens_in_a_specification():
     spec = of("match_measures")
     assert [len(spec.table[name]) for name in ("inputs", "targets")] == [2, 2]
-    assert spec.table["match_measures"] == {"tol": 1e-3, "seed": 0}
+    assert spec.table["match_measures"] == {"tol": 1e-3, "seed": 0, "expand": False}
     assert isinstance(spec.work, af.control.MatchMeasures)
     tighter = parse_spec(spec.to_toml(), ["match_measures.layer=0.25"])
     assert tighter.work.layer == 0.25

@@ -1,8 +1,8 @@
 """Control: schedules of piecewise-constant fields that steer points, densities and measures, and builders of them.
 
 A `Schedule` is a composition of exact flows. Builders: `match_density_1d`, `shear`, `triangular`, `match_samples`,
-`split`, `permute_cells`, `polar` in R^d, `match_measures` on the sphere. docs/control.md says which theorem each one
-makes constructive.
+`match_velocities`, `split`, `permute_cells`, `polar` in R^d, `match_measures` on the sphere. docs/control.md says which
+theorem each one makes constructive.
 """
 
 from attnflow.control.cells import PolarMatch, permute_cells, polar, three_cycle
@@ -14,6 +14,7 @@ from attnflow.control.samples import match_samples
 from attnflow.control.schedule import Schedule, chain, layers, units
 from attnflow.control.splitting import split
 from attnflow.control.triangular import shear, triangular
+from attnflow.control.velocities import VelocityMatch, match_velocities
 from attnflow.lazy import listing, refusing
 
 __all__ = [
@@ -24,12 +25,14 @@ __all__ = [
     "Network",
     "PolarMatch",
     "Schedule",
+    "VelocityMatch",
     "chain",
     "layers",
     "load",
     "match_density_1d",
     "match_measures",
     "match_samples",
+    "match_velocities",
     "monotone",
     "permute_cells",
     "polar",

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from attnflow.checks import generator, instance, number
+from attnflow.checks import flag, generator, instance, number
 from attnflow.control.division import equal_misfit, merged, same_measure
 from attnflow.control.schedule import Schedule
 from attnflow.control.search import Search, replay, schedule_of
@@ -86,6 +86,11 @@ class Matching(AbstractResult):
         return self._last("separation")
 
     @property
+    def amplification(self) -> float:
+        """With `expand`: what errors of where gates deliver atoms are multiplied by at the end; 1 without."""
+        return self._last("amplification") if "amplification" in self.dataset or not self.is_found else 1.0
+
+    @property
     def tries(self) -> int:
         """Tries that were made."""
         return int(self.dataset.sizes["try"])
@@ -120,17 +125,26 @@ class MatchMeasures(AbstractWork):
     tol: float = 1e-3
     seed: int = 0
     layer: float | None = None
+    expand: bool = False
 
     def checked(self) -> Self:
         inputs, targets = _checked(self.inputs, self.targets)
         tol = number("tol", self.tol, low=1e-10, high=0.1)
         generator(self.seed)
         layer = None if self.layer is None else number("layer", self.layer, low=1e-4, high=1.0)
+        expand = flag("expand", self.expand)
+        if expand and (layer is not None or inputs[0].dim == 2):
+            raise InvalidInput(
+                f"`expand` is True {'on the circle' if layer is None else f'and `layer` is {layer:g}'}; it takes exact "
+                "flows back on S^2 or a higher sphere, so leave one of them out."
+            )
         if inputs[0].dim == 2 and any(one.n != 1 for one in targets):
             raise InvalidInput("on the circle a target is one atom; give targets of one token, or use d of at least 3.")
         for i, (one, goal) in enumerate(zip(inputs, targets, strict=True)):
             _check_masses(i, merged(one), merged(goal), tol)
-        return dataclasses.replace(self, inputs=tuple(inputs), targets=tuple(targets), tol=tol, layer=layer)
+        return dataclasses.replace(
+            self, inputs=tuple(inputs), targets=tuple(targets), tol=tol, layer=layer, expand=expand
+        )
 
     def stepper(self) -> Search:
         return Search(self)
@@ -146,6 +160,7 @@ def match_measures(
     tol: float = 1e-3,
     seed: int = 0,
     layer: float | None = None,
+    expand: bool = False,
     sink: AbstractSink | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     cancel: Callable[[], bool] | None = None,
@@ -165,6 +180,10 @@ def match_measures(
     equal targets share one plan. There are 8 tries (40 on the circle), from the second one on with the atoms in another
     order; when none succeeds, `FlowFailed` carries what they reached.
 
+    `expand`: as in the proof of the theorem, boosts and attention also make separate clouds of the targets. Gates carry
+    the atoms into these clouds, and the same elements backwards (attention with -V) carry them to their places. They
+    multiply errors by `amplification`, about e^t after the time t of attention, so gates have to be as much finer.
+
     `layer`: None for exact flows, or the largest size of a layer of a network with normalisation, for which the plan
     is then made (0.25 is safe). `seed` sets random directions of the search. `sink`, `on_progress`, `cancel` and
     `check` are as for `solve`: progress comes after every try, Ctrl-C returns the tries that were made, and
@@ -173,7 +192,7 @@ def match_measures(
     The schedule interpolates these inputs. It does not learn: other samples of the same measures are split at other
     tokens (see the experiment interpolation-is-not-learning).
     """
-    work = MatchMeasures(inputs, targets, tol, seed, layer)
+    work = MatchMeasures(inputs, targets, tol, seed, layer, expand)
     found: Matching = Drive(work.checked()).run(Control(sink, on_progress, cancel, check))
     return found
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from attnflow.checks import generator, whole
+from attnflow.checks import generator, reals, shown, whole
 from attnflow.control.line import along
 from attnflow.control.schedule import Schedule, chain
 from attnflow.errors import InvalidInput
@@ -30,15 +30,9 @@ def match_samples(samples: Any, *, steps: int, cells: int = 12, candidates: int 
     """
     from scipy.stats import norm
 
-    x = np.array(samples, float)
-    if x.ndim != 2 or x.shape[1] == 0 or not (np.abs(x) <= LARGEST).all():
-        raise InvalidInput(f"`samples` has shape {x.shape}; give numbers (samples, d) within ±{LARGEST:g}.")
+    x = sampled(samples)
     count, n, d = whole("steps", steps, 1, 10**5), *x.shape
     cells, rng = whole("cells", cells, 2, 10**4), generator(seed)
-    if n < 4 * FEWEST:
-        raise InvalidInput(f"`samples` has {n} rows; give at least {4 * FEWEST}.")
-    if np.linalg.matrix_rank(x - x.mean(axis=0)) < d:
-        raise InvalidInput(f"`samples` lie in a subspace of R^{d}, so that they have no density; give others.")
     others = whole("candidates", candidates, 0, 10**5)
     scores = norm.ppf((np.arange(n) + 0.5) / n)
     edge = float(norm.isf(FEWEST / n))
@@ -59,3 +53,17 @@ def match_samples(samples: Any, *, steps: int, cells: int = 12, candidates: int 
         x = part.push(x)[0]
         parts.append(part)
     return chain(parts).inverse()
+
+
+def sampled(samples: Any) -> np.ndarray:
+    """The samples (sample, d), which are refused where they are few or have no density."""
+    x = reals(samples)
+    if x is None:
+        raise InvalidInput(f"`samples` is {shown(samples)}; give real numbers (samples, d).")
+    if x.ndim != 2 or x.shape[1] == 0 or not (np.abs(x) <= LARGEST).all():
+        raise InvalidInput(f"`samples` has shape {x.shape}; give numbers (samples, d) within ±{LARGEST:g}.")
+    if len(x) < 4 * FEWEST:
+        raise InvalidInput(f"`samples` has {len(x)} rows; give at least {4 * FEWEST}.")
+    if np.linalg.matrix_rank(x - x.mean(axis=0)) < x.shape[1]:
+        raise InvalidInput(f"`samples` lie in a subspace of R^{x.shape[1]}, so that they have no density; give others.")
+    return x

@@ -53,9 +53,17 @@ class Search(AbstractSingle):
         start = Stage(
             tuple(np.asarray(c.positions) for c in clouds), tuple(np.asarray(c.masses) for c in clouds), work.layer
         )
-        made = CirclePlanner if start.dim == 2 else SpherePlanner
-        self.planner: AbstractPlanner = made(start, atoms, work.tol / 16)
+        self.planner: AbstractPlanner = (
+            CirclePlanner(start, atoms, work.tol / 16)
+            if start.dim == 2
+            else SpherePlanner(start, atoms, work.tol / 16, work.expand)
+        )
         self.most = len(self.planner.values)
+
+    @property
+    def _facts(self) -> tuple[str, ...]:
+        """What is told of every plan."""
+        return ("attention", "separation", *(["amplification"] if self.given.expand else []))
 
     @property
     def goal(self) -> tuple[float, int]:
@@ -66,7 +74,7 @@ class Search(AbstractSingle):
         each = Variable(("try", "measure"), number)
         rows = {"try": Variable(("try",), count), self.planner.varied: Variable(("try",), number)}
         rows |= {"elements": Variable(("try",), count), "w1": each, "w2": each}
-        rows |= {name: Variable(("try",), number) for name in ("attention", "separation")}
+        rows |= {name: Variable(("try",), number) for name in self._facts}
         about = {"space": str(self.space), "dim": self.space.dim, "kinds": list(PLANNED)}
         sizes = {"measure": len(self.given.inputs)}
         return Layout(
@@ -101,9 +109,8 @@ class Search(AbstractSingle):
         row = {
             "try": number + 1, self.planner.varied: self.planner.values[number],
             "elements": 0 if plan is None else len(plan.stage.elements), "w1": w1, "w2": w2,
-            "attention": np.nan if plan is None else plan.attention,
-            "separation": np.nan if plan is None else float(plan.separation),
         }  # fmt: skip
+        row |= {name: np.nan if plan is None else float(getattr(plan, name)) for name in self._facts}
         rows = Rows({"try": {name: np.asarray(value)[None] for name, value in row.items()}})
         made = state._replace(tries=np.asarray(number + 1), random=_words(rng))
         if plan is not None and w2.max() <= self.given.tol:

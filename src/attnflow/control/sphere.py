@@ -1,13 +1,19 @@
-"""Plans on S^2 and higher spheres: attention makes clouds of the measures, gates cut and carry them."""
+"""Plans on S^2 and higher spheres: attention makes clouds of the measures, gates cut and carry them.
 
+On demand attention also makes clouds of the targets. Then gates carry the atoms into these clouds, and what made them
+is taken back.
+"""
+
+import dataclasses
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from attnflow.control.distances import angles
+from attnflow.control.division import first_of_equals
 from attnflow.control.planner import caps_beside, carry, cut, divide, free_point, whole
-from attnflow.control.stage import AbstractPlanner, NoPlan, Plan, Stage, direction
+from attnflow.control.stage import AbstractPlanner, Element, NoPlan, Plan, Stage, direction, unit
 from attnflow.errors import InvalidInput
 from attnflow.fields import Drift, MeanAttention, ReluUnit
 from attnflow.tokens import Tokens
@@ -18,6 +24,10 @@ NEAR, WIDE = 0.5, 0.9
 """All tokens are boosted within NEAR of one point; the separated clouds are spread over a cap of radius WIDE."""
 STEP, LONGEST = 0.25, 40.0
 """Times of attention that are tried."""
+FINEST = 1e-13
+"""The least angle within which tokens are made to arrive."""
+ERRORS, ERROR = 12, 1e-8
+"""Random errors by which amplification is measured, and their size."""
 ALLOWED = 12.0
 """What a mass at a wrong atom may add to W_2, over the angle within which tokens arrive (a sixteenth of `tol`)."""
 
@@ -27,33 +37,94 @@ class SpherePlanner(AbstractPlanner):
 
     varied: ClassVar[str] = "ratio"
 
-    def __init__(self, start: Stage, atoms: Sequence[Tokens], tol: float):
-        self.start, self.atoms, self.tol = start, atoms, tol
+    def __init__(self, start: Stage, atoms: Sequence[Tokens], tol: float, expand: bool = False):
+        self.start, self.atoms, self.tol, self.expand = start, atoms, tol, expand
 
     @property
     def values(self) -> Sequence[float]:
         return RATIOS
 
     def plan(self, number: int, rng: np.random.Generator) -> Plan:
-        stage, ratio = self.start, RATIOS[number]
-        hole, room = free_point(stage.points, rng)
-        if room < 1e-3:
-            raise InvalidInput(
-                f"the tokens leave no free point on the sphere (largest hole {room:.1g} rad); give inputs with a free "
-                "cap."
+        stage, attention, separation = clouds_apart(self.start, RATIOS[number], rng)
+        if not self.expand:
+            return Plan(_deliver(stage, self.atoms, self.tol, rng, number > 0), attention, separation)
+        goals, elements, amplification = expansion(self.atoms, RATIOS[number], rng)
+        tol = self.tol / max(amplification, 1.0)
+        if tol < FINEST:
+            raise NoPlan(
+                f"the expansion multiplies errors by {amplification:.2g}", "give a larger `tol`, or leave `expand` out"
             )
-        tau = np.log(np.tan((np.pi - room) / 2) / np.tan(NEAR / 2))
-        if tau > 0:
-            stage = stage.then(Drift(-hole), float(tau))
-        attention, separation = 0.0, np.inf
-        if len(stage.clouds) > 1:
-            stage, attention, separation = disentangle(stage, ratio, rng)
-        centre = direction(stage.points.mean(axis=0))
-        widest = float(angles(stage.points, centre[None]).max())
-        tau = np.log(np.tan(WIDE / 2) / np.tan(widest / 2))
-        if tau > 0 and len(stage.clouds) > 1:
-            stage = stage.then(Drift(-centre), float(tau))
-        return Plan(_deliver(stage, self.atoms, self.tol, rng, number > 0), attention, separation)
+        stage = _deliver(stage, goals, tol, rng, number > 0)
+        for field, duration in elements:
+            stage = stage.then(field, duration)
+        return Plan(stage, attention, separation, amplification)
+
+
+def clouds_apart(
+    stage: Stage, ratio: float, rng: np.random.Generator, wide: float = WIDE
+) -> tuple[Stage, float, float]:
+    """Boost, attention, boost: (the stage, the time of attention, separation over radius of the clouds)."""
+    hole, room = free_point(stage.points, rng)
+    if room < 1e-3:
+        raise InvalidInput(
+            f"the tokens leave no free point on the sphere (largest hole {room:.1g} rad); give measures with a "
+            "free cap."
+        )
+    if np.pi - room > NEAR:
+        stage = stage.then(Drift(-hole), float(np.log(np.tan((np.pi - room) / 2) / np.tan(NEAR / 2))))
+    if len(stage.clouds) == 1:
+        return stage, 0.0, np.inf
+    stage, attention, separation = disentangle(stage, ratio, rng)
+    centre = direction(stage.points.mean(axis=0))
+    widest = float(angles(stage.points, centre[None]).max())
+    tau = np.log(np.tan(wide / 2) / np.tan(widest / 2))
+    if tau > 0:
+        stage = stage.then(Drift(-centre), float(tau))
+    return stage, attention, separation
+
+
+def expansion(
+    atoms: Sequence[Tokens], ratio: float, rng: np.random.Generator
+) -> tuple[list[Tokens], list[Element], float]:
+    """(clouds of the targets, the elements that carry them to the targets, by how much these multiply errors)."""
+    same = first_of_equals(list(atoms))
+    different = sorted(set(same))
+    start = Stage(
+        *zip(*((np.asarray(atoms[i].positions), np.asarray(atoms[i].masses)) for i in different), strict=True)
+    )
+    # not as wide as the inputs, so that clouds of targets never lie on those of inputs, not even where both are equal
+    stage = clouds_apart(start, ratio, rng, WIDE * rng.uniform(0.6, 0.8))[0]
+    back = [(field.times(-1.0), duration) for field, duration in reversed(stage.elements)]
+    clouds = dict(zip(different, stage.clouds, strict=True))
+    goals = [Tokens(clouds[i], masses=one.masses, space=one.space) for i, one in zip(same, atoms, strict=True)]
+    return goals, back, amplification(dataclasses.replace(stage, elements=()), back, rng)
+
+
+def amplification(stage: Stage, elements: Sequence[Element], rng: np.random.Generator) -> float:
+    """The largest ratio of what errors of tokens become, on their way through the elements, to what they were."""
+    found = 1.0
+    ends = _through(stage, elements)
+    for _ in range(ERRORS):
+        clouds = tuple(unit(c + ERROR * tangent(c, rng.standard_normal(c.shape))) for c in stage.clouds)
+        moved = _through(dataclasses.replace(stage, clouds=clouds), elements)
+        pairs = zip(ends, moved, clouds, stage.clouds, strict=True)
+        found = max([found, *(_largest(a, b) / _largest(c, d) for a, b, c, d in pairs)])
+    return found
+
+
+def _through(stage: Stage, elements: Sequence[Element]) -> tuple[np.ndarray, ...]:
+    for field, duration in elements:
+        stage = stage.then(field, duration)
+    return stage.clouds
+
+
+def _largest(x: np.ndarray, y: np.ndarray) -> float:
+    return float(np.linalg.norm(x - y, axis=1).max())
+
+
+def tangent(x: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Directions along v that are tangent at the rows of x, of length 1."""
+    return unit(v - np.sum(x * v, axis=1, keepdims=True) * x)
 
 
 def disentangle(stage: Stage, ratio: float, rng: np.random.Generator) -> tuple[Stage, float, float]:
@@ -76,7 +147,7 @@ def disentangle(stage: Stage, ratio: float, rng: np.random.Generator) -> tuple[S
     if time > 0:  # one element for all steps
         stage = stage.then(attention, time)
     radius, apart = spread(stage)
-    return stage, time, apart / radius
+    return stage, time, apart / max(radius, 1e-300)
 
 
 def spread(stage: Stage) -> tuple[float, float]:

@@ -98,6 +98,8 @@ class Plan(NamedTuple):
     """The time for which attention acts."""
     separation: float
     """Least angle between clouds after attention, over the largest radius of a cloud."""
+    amplification: float = 1.0
+    """What errors of where atoms are delivered are multiplied by at the end."""
 
 
 class AbstractPlanner(abc.ABC):

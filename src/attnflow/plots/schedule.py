@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from attnflow.control import LineMatch, PolarMatch, Schedule
+from attnflow.control import LineMatch, PolarMatch, Schedule, VelocityMatch
 from attnflow.fields import ReluUnit
 from attnflow.fields.exact.base import constant
 from attnflow.plots.snapshots import Projection, draw_axes, graticule, name_view, views_of
@@ -23,7 +23,7 @@ LONGEST = 0.35
 NAMES = {"ReluUnit": "ReLU unit", "Drift": "drift", "MeanAttention": "mean attention", "Affine": "linear map"}
 
 
-def plot_schedule(given: Schedule | LineMatch | PolarMatch) -> Any:
+def plot_schedule(given: Schedule | LineMatch | PolarMatch | VelocityMatch) -> Any:
     """The gates on the space, where it can be drawn, and how much every element does."""
     schedule = given if isinstance(given, Schedule) else given.schedule
     drawn = can_show_gates(schedule)

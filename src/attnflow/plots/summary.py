@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from attnflow.control import LineMatch, Matching, PolarMatch, Schedule
+from attnflow.control import LineMatch, Matching, PolarMatch, Schedule, VelocityMatch
 from attnflow.decoders import Retrieval
 from attnflow.errors import InvalidInput
 from attnflow.flows import AbstractResult, AbstractTrajectory, Merges
@@ -101,7 +101,7 @@ _summarise.register(Trained)(summarise_training)
 _plot.register(Tokens)(draw_tokens)
 _summarise.register(Fitted)(summarise_fit)
 _plot.register(Matching)(plot_matching)
-_plot.register(Schedule | LineMatch | PolarMatch)(plot_schedule)
+_plot.register(Schedule | LineMatch | PolarMatch | VelocityMatch)(plot_schedule)
 _plot.register(Density)(draw_one_density)
 _summarise.register(Matching)(summarise_matching)
 
