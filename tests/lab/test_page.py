@@ -188,6 +188,7 @@ def test_preferences_and_small_screens(page, address):
     assert page.ask("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 28)"
     assert page.ask("document.documentElement.scrollWidth <= innerWidth")
     choose(page, "tours", "causal")
+    page.until("document.querySelector('#panel-attention.lit').clientHeight > 100")  # painted for the first time
     page.ask("document.querySelector('.phrase').click()")
     inside = "(() => { const { top, bottom } = document.querySelector('.lit').getBoundingClientRect();"
     page.until(inside + " return top < innerHeight && bottom > 0; })()")
