@@ -52,7 +52,12 @@ def fetch(
         known = networks.known_networks()
         print(json.dumps(known, indent=2) if json_ else "\n".join(f"{one}: {about}" for one, about in known.items()))
         return
-    folder = networks.fetch(name)
+    try:
+        with console.stoppable():
+            folder = networks.fetch(name)
+    except KeyboardInterrupt:
+        say.print(f"interrupted; nothing was kept. Begin again with: attnflow probe fetch {name}", markup=False)
+        raise typer.Exit(console.INTERRUPTED) from None
     record = read_record(folder)
     if json_:
         print(json.dumps({**record, "folder": str(folder)}, indent=2))
