@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import attnflow as af
-from attnflow.errors import InvalidInput
+from attnflow.errors import InvalidInput, NoSuchItem
 from attnflow.intervals import mean_ends
 from attnflow.probe.comparison import Cell, Row, differs, is_null
 from tests.probe.flow_network import FlowNetwork
@@ -157,5 +157,10 @@ def test_families_without_numbers_of_states():
     one = af.probe.compare(FlowNetwork(), TEXTS[:1], nulls=["init", "init"], shuffles=0, families="norms")
     assert one.cases == ("network", "init", "iid tokens")
     shown = one.dataset["norm_median"].sel(kept="all").values
+    assert "The table shows none of the numbers that were measured" in str(one)
+    with pytest.raises(NoSuchItem, match="`text` is 1; there are 1, numbered from 0"):
+        one.words(1)
+    with pytest.raises(NoSuchItem, match="`state` is 9; there are 5"):
+        one.clusters(0, 9)
     assert np.isfinite(shown[:2]).all()
     assert np.isnan(shown[2]).all()
