@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import attnflow as af
-from attnflow.errors import InvalidInput
+from attnflow.errors import InvalidInput, NoSuchItem
 from attnflow.intervals import mean_ends
 from attnflow.probe.comparison import Cell, Row, differs, is_null
 from tests.probe.flow_network import FlowNetwork
@@ -133,11 +133,34 @@ def test_one_text_has_no_interval():
 
 def test_refusals():
     network = FlowNetwork()
-    with pytest.raises(InvalidInput, match="`kind` is 'biases zero'; this network offers"):
+    with pytest.raises(InvalidInput, match="`nulls` has 'biases zero'; flow offers 'permuted', 'init', 'norms only'"):
         af.probe.compare(network, TEXTS[:1], nulls="biases zero", shuffles=0, families=["norms"])
     with pytest.raises(InvalidInput, match="`network` is"):
         af.probe.compare(TEXTS, TEXTS)
     with pytest.raises(InvalidInput, match=r"texts\[0\] is"):
         af.probe.compare(network, ["a text"])
-    with pytest.raises(InvalidInput, match="`kept` is 'sinks'"):
-        af.probe.compare(network, TEXTS, kept="sinks")
+    for given, words in (
+        ({"kept": "sinks"}, "`kept` is 'sinks'"),
+        ({"nulls": 3}, "`nulls` is 3; give a list of kinds"),
+        ({"special": (0, 99)}, r"`special` has 99, but texts\[0\] has 24 tokens"),
+        ({"special": "x"}, "`special` has 'x'; give places of tokens"),
+        ({"special": 0}, "`special` is 0; give places of tokens"),
+        ({"families": []}, "`families` is empty"),
+        ({"lnk": 0.9}, "no argument `lnk`; besides its own, compare takes beta, bins, bootstrap"),
+    ):
+        with pytest.raises(InvalidInput, match=words):
+            af.probe.compare(network, TEXTS, **given)
+
+
+def test_families_without_numbers_of_states():
+    """Random tokens of theory have none of them; a null that is named twice is one null."""
+    one = af.probe.compare(FlowNetwork(), TEXTS[:1], nulls=["init", "init"], shuffles=0, families="norms")
+    assert one.cases == ("network", "init", "iid tokens")
+    shown = one.dataset["norm_median"].sel(kept="all").values
+    assert "The table shows none of the numbers that were measured" in str(one)
+    with pytest.raises(NoSuchItem, match="`text` is 1; there are 1, numbered from 0"):
+        one.words(1)
+    with pytest.raises(NoSuchItem, match="`state` is 9; there are 5"):
+        one.clusters(0, 9)
+    assert np.isfinite(shown[:2]).all()
+    assert np.isnan(shown[2]).all()

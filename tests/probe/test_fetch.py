@@ -3,6 +3,7 @@
 import hashlib
 import json
 import zipfile
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -86,6 +87,22 @@ def test_a_network_is_fetched_once_and_mended(index, tmp_path, monkeypatch):
     assert fetch("toy") == folder
     said = CliRunner().invoke(app, ["probe", "fetch"]).stdout
     assert said == "toy: a toy\n"
+
+
+def test_ctrl_c_leaves_nothing_half_done(index, tmp_path, monkeypatch):
+    def stopped(command, **options):
+        (Path(command[-1]) / "half.whl").write_bytes(b"PK")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fetching.subprocess, "run", stopped)
+        found = CliRunner().invoke(app, ["probe", "fetch", "toy"])
+    assert (found.exit_code, found.stderr) == (
+        130,
+        "interrupted; nothing was kept. Begin again with: attnflow probe fetch toy\n",
+    )
+    assert [one.name for one in (tmp_path / "cache" / "attnflow" / "networks").iterdir()] == ["toy.lock"]
+    assert files(fetch("toy")).keys() > CONTENT.keys()
 
 
 def test_other_content_is_refused(index, tmp_path):

@@ -221,8 +221,17 @@ def test_refusals(stream):
         af.probe.measure(stream, sinks=[[0], [1]])
     with pytest.raises(InvalidInput, match="give numbers of tokens from 0 to 23"):
         af.probe.measure(stream, sinks=[[24]])
-    with pytest.raises(InvalidInput, match="`stream` is"):
-        af.probe.measure(stream.hidden[0])
+    for look in (af.probe.measure, af.probe.find_sinks):
+        with pytest.raises(InvalidInput, match="`stream` is"):
+            look(stream.hidden[0])
+    for given, words in (
+        ({"quantiles": [0.5, 2.0]}, r"`quantiles` is 2.0; give a number in \[0, 1\]"),
+        ({"quantiles": "half"}, "`quantiles` is 'half'; give a list of numbers"),
+        ({"network": 3}, "`network` is 3; give an object with heads_of and layers"),
+        ({"seed": -1}, "`seed` is -1"),
+    ):
+        with pytest.raises(InvalidInput, match=words):
+            af.probe.measure(stream, **given)
 
 
 def test_blocks_of_states_change_nothing(monkeypatch):

@@ -11,7 +11,7 @@ import xarray as xr
 
 import attnflow as af
 from attnflow import feasible
-from attnflow.errors import InvalidInput, MissingExtra, TooLarge
+from attnflow.errors import InvalidInput, MissingExtra, RunError, TooLarge
 
 RNG = np.random.default_rng(0)
 LAYERS, HEADS, N, WIDTH = 3, 2, 7, 5
@@ -144,6 +144,8 @@ def test_bad_files_give_one_sentence(tmp_path, monkeypatch):
             af.probe.open_stream(tmp_path / "zeros.npz")
     with pytest.raises(InvalidInput, match="end it in .npz or .safetensors"):
         af.probe.Stream(HIDDEN).save(tmp_path / "x.bin")
+    with pytest.raises(RunError, match=r"cannot write '.*x.npz' \(there is no such folder\); give another file"):
+        af.probe.Stream(HIDDEN).save(tmp_path / "none" / "x.npz")
     monkeypatch.setitem(sys.modules, "safetensors", None)
     with pytest.raises(MissingExtra, match=r"install `attnflow\[probe\]`"):
         af.probe.Stream(HIDDEN).save(tmp_path / "y.safetensors")

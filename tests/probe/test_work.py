@@ -117,11 +117,14 @@ def test_refusals(tmp_path):
     empty.write_text(" \n")
     latin = tmp_path / "latin.txt"
     latin.write_bytes(b"caf\xe9")
+    wide = tmp_path / "wide.txt"
+    wide.write_bytes(TEXT.encode("utf-16-le"))
     for arguments, words in (
         ([], "`--text` is missing"),
         (["--text", empty], "is empty"),
         (["--text", latin], "is not text in UTF-8"),
         (["--text", tmp_path / "none.txt"], "cannot read"),
+        (["--text", wide], "has bytes that are 0"),
     ):
         with pytest.raises(InvalidInput, match=words):
             CliRunner().invoke(app, ["probe", "run", "random-bert", *map(str, arguments)], catch_exceptions=False)

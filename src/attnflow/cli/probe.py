@@ -52,7 +52,12 @@ def fetch(
         known = networks.known_networks()
         print(json.dumps(known, indent=2) if json_ else "\n".join(f"{one}: {about}" for one, about in known.items()))
         return
-    folder = networks.fetch(name)
+    try:
+        with console.stoppable():
+            folder = networks.fetch(name)
+    except KeyboardInterrupt:
+        say.print(f"interrupted; nothing was kept. Begin again with: attnflow probe fetch {name}", markup=False)
+        raise typer.Exit(console.INTERRUPTED) from None
     record = read_record(folder)
     if json_:
         print(json.dumps({**record, "folder": str(folder)}, indent=2))
@@ -75,7 +80,9 @@ def run(
     by: Split = By.FILE,
     nulls: Annotated[
         list[str] | None,
-        typer.Option(help="A null network, such as permuted or init; may be given again. all: every one; none: none."),
+        typer.Option(
+            help="A null network, such as permuted or init; may be given again. all (default): every one; none: none."
+        ),
     ] = None,
     shuffles: Annotated[int, typer.Option(help="Random orders of each text.", min=0)] = 8,
     longest: Annotated[int, typer.Option(help="Tokens of a text, at most.", min=2)] = 256,
@@ -133,6 +140,8 @@ def _read(files: list[Path] | None, by: By) -> list[str]:
             ) from None
         except OSError as error:
             raise InvalidInput(f"cannot read {shown(str(file))} ({error.strerror}); give a file of text.") from None
+        if "\0" in text:
+            raise InvalidInput(f"{shown(str(file))} has bytes that are 0, as no text has; save it as UTF-8.")
         pieces = {By.FILE: [text], By.PARAGRAPH: text.split("\n\n"), By.LINE: text.splitlines()}[by]
         kept = [piece.strip() for piece in pieces if piece.strip()]
         if not kept:

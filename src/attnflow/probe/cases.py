@@ -128,6 +128,8 @@ def _iid(one: Any, width: int, settings: dict[str, Any], seed: Any) -> Any:
     sinks = [list(range(int(one["sinks"].values[0])))]
     found = measure(Stream(np.asarray(drawn.positions)[None]), sinks=sinks, **settings)
     found = found.drop_vars([name for name in (*DROPPED, "tokens") if name in found])
+    if "layer" not in found.dims:  # nothing of states is measured
+        return found
     return found.isel(layer=[0] * one.sizes["layer"]).assign_coords(layer=one["layer"])
 
 

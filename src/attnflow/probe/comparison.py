@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from attnflow.errors import InvalidInput
+from attnflow.checks import whole
+from attnflow.errors import InvalidInput, NoSuchItem
 from attnflow.flows import AbstractResult, Outcome
 from attnflow.intervals import mean_ends
 from attnflow.probe.quantities import quantities
@@ -133,14 +134,21 @@ class Comparison(AbstractResult):
 
     def words(self, text: int) -> tuple[str, ...]:
         """The words of a text; "" where they are not known."""
+        self._there("text", text, "text")
         count = int(self.dataset["tokens"].sel(case=NETWORK).values[text])
         return tuple(_read(row) for row in self.dataset["word"].values[text, :count])
 
     def clusters(self, text: int, state: int = -1) -> list[list[str]]:
         """The words in every cluster of a text, largest first; `state` counts the states of `shown` in the dataset."""
+        self._there("state", state, "shown")
         names, labels = self.words(text), self.dataset["cluster"].values[text, state]
         found = range(int(labels.max(initial=-1)) + 1)
         return [[name for name, label in zip(names, labels, strict=False) if label == number] for number in found]
+
+    def _there(self, name: str, number: int, dim: str) -> None:
+        count = int(self.dataset.sizes[dim])
+        if not -count <= whole(name, number, -count) < count:
+            raise NoSuchItem(f"`{name}` is {number}; there are {count}, numbered from 0.")
 
     def remarks(self) -> list[str]:
         """What a reader of the table needs to know."""
@@ -155,6 +163,8 @@ class Comparison(AbstractResult):
             found.append("Fewer than 6 texts can show no difference.")
         if drawn := [case for case in DRAWN if case in self.cases]:
             found.append(f"One draw of {' and of '.join(drawn)}: another seed may differ by more than texts do.")
+        if texts and not self.rows:
+            found.append("The table shows none of the numbers that were measured; they are in `dataset`.")
         if self.left_out:
             found.append(f"Left out, because no null has them: {', '.join(self.left_out)}.")
         return found + [f"Note: {one}" for one in self.dataset.attrs.get("notes", [])]

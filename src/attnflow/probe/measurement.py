@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from attnflow.checks import instance, number, shown, whole
+from attnflow.checks import LARGEST_SEED, in_range, instance, number, reals, shown, whole
 from attnflow.errors import InvalidInput
 from attnflow.probe import heads, lens, states, updates
 from attnflow.probe.one_step import one_step
@@ -110,11 +110,15 @@ def measure(
     import xarray as xr
 
     instance("stream", stream, Stream, "a Stream, such as Stream(hidden)")
-    families = tuple(families)
-    if unknown := [one for one in families if one not in FAMILIES]:
-        raise InvalidInput(f"`families` has {shown(unknown[0])}; choose from {', '.join(FAMILIES)}.")
+    families = checked_families(families)
+    if network is not None and not (hasattr(network, "heads_of") and hasattr(network, "layers")):
+        raise InvalidInput(f"`network` is {shown(network)}; give an object with heads_of and layers, or leave it out.")
+    if (levels := reals(quantiles)) is None or levels.ndim != 1:
+        raise InvalidInput(f"`quantiles` is {shown(quantiles)}; give a list of numbers in [0, 1].")
+    in_range("quantiles", levels, 0.0, 1.0)
     number("link", link, low=-1.0, high=1.0)
     whole("bins", bins, 1, 10**6)
+    whole("seed", seed, 0, largest=LARGEST_SEED)
     marks = as_sinks(stream, sinks)
     kept = ([np.ones(n, bool) for n in stream.lengths], [~one for one in marks])
     vectors = [unit(one, f"hidden of text {text}") for text, one in enumerate(stream.hidden)]
@@ -173,6 +177,14 @@ def measure(
         {name: values for name, values in coordinates.items() if name in used},
         attributes,
     )
+
+
+def checked_families(families: Any) -> tuple[str, ...]:
+    """The families as a tuple; one name stands for itself."""
+    some = (families,) if isinstance(families, str) else tuple(instance("families", families, Sequence, "a list"))
+    if unknown := [one for one in some if one not in FAMILIES]:
+        raise InvalidInput(f"`families` has {shown(unknown[0])}; choose from {', '.join(FAMILIES)}.")
+    return some
 
 
 def _betas(stream: Stream, found: states.Variables, beta: float | None) -> np.ndarray:

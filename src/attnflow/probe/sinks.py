@@ -22,6 +22,7 @@ def find_sinks(stream: Stream, *, factor: float = FACTOR) -> tuple[np.ndarray, .
     a causal network always is one: it attends to itself alone. Special tokens of encoders ([CLS], [SEP]) are not
     found by this rule; give them to `measure` by hand.
     """
+    instance("stream", stream, Stream, "a Stream, such as Stream(hidden)")
     factor = number("factor", factor, low=1.0)
     found = []
     for states in stream.hidden:

@@ -1,5 +1,6 @@
 """Streams in files: `.npz` of NumPy, and `.safetensors`."""
 
+import contextlib
 import json
 import zipfile
 import zlib
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from attnflow.checks import shown
-from attnflow.errors import InvalidInput, MissingExtra, TooLarge
+from attnflow.errors import InvalidInput, MissingExtra, RunError, TooLarge
 from attnflow.feasible import require_memory
 from attnflow.probe.stream import Stream
 
@@ -71,8 +72,12 @@ def write(stream: Stream, file: Path) -> Path:
         else:
             raise InvalidInput(f"`path` is {shown(str(file))}; end it in .npz or .safetensors.")
         beside.replace(file)
+    except OSError as error:
+        why = "there is no such folder" if not file.parent.is_dir() else error.strerror or str(error)
+        raise RunError(f"cannot write {str(file)!r} ({why}); give another file.") from None
     finally:
-        beside.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            beside.unlink(missing_ok=True)
     return file
 
 

@@ -1,6 +1,7 @@
 """Comparing a network with its nulls and with theory: work that goes from text to text."""
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
@@ -26,13 +27,15 @@ from attnflow.flows import (
 from attnflow.probe import report
 from attnflow.probe.cases import FAMILIES, LETTERS, Cases, shown_states
 from attnflow.probe.comparison import Comparison
-from attnflow.probe.measurement import ABOUT
+from attnflow.probe.measurement import ABOUT, checked_families, measure
 from attnflow.probe.network_protocol import NetworkLike
 from attnflow.probe.networks.model import Network
 from attnflow.probe.sinks import KEPT
 
 LONGEST = 256
 """Tokens of a text that are looked at unless more are asked for."""
+OPTIONS = tuple({*inspect.signature(measure).parameters} - {"stream", "network", "families", "sinks"})
+"""Arguments of `measure` that a comparison hands on."""
 BINS = 40
 """Of the histograms of overlaps."""
 FEWEST = 2
@@ -73,7 +76,17 @@ class Compare(AbstractWork):
             raise InvalidInput(f"`kept` is {shown(self.kept)}; give one of {', '.join(map(repr, KEPT))}.")
         for name, least in (("shuffles", 0), ("seed", 0), ("longest", FEWEST), ("resamples", 1)):
             whole(name, getattr(self, name), least)
+        if not checked_families(self.families):
+            raise InvalidInput("`families` is empty; give one at least, such as overlaps.")
         instance("options", self.options, Mapping, "a dictionary of arguments of `measure`")
+        if unknown := [one for one in self.options if one not in OPTIONS]:
+            raise InvalidInput(
+                f"there is no argument `{unknown[0]}`; besides its own, compare takes {', '.join(sorted(OPTIONS))}."
+            )
+        places = "places of tokens, such as (0, -1)"
+        for one in instance("special", () if self.special is None else self.special, Sequence | np.ndarray, places):
+            if isinstance(one, bool) or not isinstance(one, int | np.integer):
+                raise InvalidInput(f"`special` has {shown(one)}; give {places}.")
         return self
 
     def stepper(self) -> "_Texts":
@@ -161,7 +174,12 @@ class _Texts(AbstractSingle):
         if not kinds and not work.shuffles:
             raise InvalidInput("there is no null network and `shuffles` is 0; a number needs a null: give shuffles=8.")
         self.ids = [_ids(opened, k, one, special, work.longest) for k, one in enumerate(work.texts)]
-        settings: dict[str, Any] = {"families": tuple(work.families), "bootstrap": 0, "bins": BINS, "seed": work.seed}
+        settings: dict[str, Any] = {
+            "families": checked_families(work.families),
+            "bootstrap": 0,
+            "bins": BINS,
+            "seed": work.seed,
+        }
         settings |= work.options
         self.cases = Cases(opened, kinds, work.shuffles, work.seed, special, settings)
         self.looks: list[Any] = [self.cases.look(self.cases.jobs[0], 0, self.ids[0])]
@@ -265,8 +283,12 @@ def _check_texts(texts: Any) -> None:
 def _kinds(network: NetworkLike, nulls: Any) -> tuple[str, ...]:
     """The kinds of null networks that are asked for."""
     if isinstance(nulls, str):
-        return tuple(network.nulls) if nulls == "all" else (nulls,)
-    return tuple(nulls)
+        nulls = network.nulls if nulls == "all" else (nulls,)
+    kinds = tuple(dict.fromkeys(instance("nulls", nulls, Sequence, 'a list of kinds, such as ["permuted"]')))
+    if unknown := [kind for kind in kinds if kind not in network.nulls]:
+        names = ", ".join(map(repr, network.nulls)) or "none"
+        raise InvalidInput(f"`nulls` has {shown(unknown[0])}; {network.name} offers {names}.")
+    return kinds
 
 
 def _ids(network: Any, number: int, text: Any, special: Sequence[int], longest: int) -> np.ndarray:
@@ -278,6 +300,8 @@ def _ids(network: Any, number: int, text: Any, special: Sequence[int], longest: 
     ids = np.asarray(text)
     if len(ids) > longest:
         ids = np.array([*ids[: longest - 1], ids[-1]]) if -1 in special else ids[:longest]
+    if outside := [place for place in special if not -len(ids) <= place < len(ids)]:
+        raise InvalidInput(f"`special` has {outside[0]}, but texts[{number}] has {len(ids)} tokens.")
     if len(ids) < FEWEST + len(special):
         raise InvalidInput(f"texts[{number}] has {len(ids)} tokens; give a text of at least {FEWEST + len(special)}.")
     return ids
