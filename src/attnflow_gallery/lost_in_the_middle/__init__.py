@@ -6,10 +6,11 @@ sources arrive through many paths, late ones through the slope of ALiBi: the pro
 place that theory gives. Without a slope it falls; past the depth a t = 2 (1 - e^-slope) the rise at the end is gone.
 
 Shown: profiles on the circle for three slopes and two N, with standard errors below 1 %, against exp(a t W), and the
-error of it, which is of order 1/N; the place of the minimum; both sides of the threshold; softmax, where a token's own
-weight must be counted; the soft accuracy of the paper for a vocabulary of 8 words; S^2, and R^8 by `retrieval_profile`.
-Where the formula ends: its sum over all sources grows as e^(a t) - 1, but no mean exceeds sqrt(N - 1); the simulated
-one turns back and tends to 1, for the last token becomes a copy of the first one.
+error of it, which is of order 1/N; the place of the minimum; the theorem's condition and what it promises; both sides
+of the threshold; softmax, where a token's own weight must be counted; the soft accuracy of the paper for a vocabulary
+of 8 words; S^2, and R^8 by `retrieval_profile`. Where the formula ends: its sum over all sources grows as
+e^(a t) - 1, but no mean exceeds sqrt(N - 1); the simulated one turns back and tends to 1, for the last token becomes a
+copy of the first one.
 
 Not shown: the first fifth of the sources, where the expansion in 1/N is poor (there only the order of the bins is
 claimed, and softmax); large beta; several heads, learned matrices or perceptrons. A trained network has all of them:

@@ -13,6 +13,9 @@ from attnflow_gallery.lost_in_the_middle.simulate import EDGES, Parameters, grou
 PAPER = "duerinckx2026kinetic"
 CLOSURE = reported(PAPER, "abstract and authors' code: the correlations exp(t a W) to first order in 1/N")
 MIDDLE = reported(PAPER, "abstract: the U-shaped profile and its minimum")
+SMALL = reported(
+    PAPER, "abstract: one interior minimum under an explicit smallness condition; the condition by a transcription"
+)
 SOFT = reported(PAPER, "authors' code: the soft accuracy of retrieval")
 NEXT = consequence("The next order in 1/N")
 FALLING = consequence("No middle without a slope")
@@ -51,7 +54,7 @@ def place_of(k: int) -> str:
 
 def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     """The closure and its next order; shape; threshold; softmax; soft accuracy; dimensions; the end of the formula."""
-    shape = _closure, _next_order, _falling, _middle, _threshold
+    shape = _closure, _next_order, _falling, _middle, _small, _threshold
     others = _softmax, _soft, _sphere, _plain, _turned, _ended
     return [make(parameters, data) for make in (*shape, *others)]
 
@@ -105,13 +108,39 @@ def _middle(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         lowest = int(np.searchsorted(EDGES, place)) - 1
         others = [k for k in range(BINS) if k != lowest]
         kept = [profile(parameters, data, n, slope) for n in parameters.sizes]
-        means, errors = np.array([averaged(one[:, others] - one[:, [lowest]]) for one in kept]).swapaxes(0, 1)
-        above, error = np.mean(means, axis=0), np.sqrt(np.sum(errors**2, axis=0)) / len(errors)
+        above, error = of_both([one[:, others] - one[:, [lowest]] for one in kept])
         rows.add(0.0, above, 0.0, [f"slope {slope:g}, {place_of(k)} over {place_of(lowest)}" for k in others])
         smallest = min(smallest, np.min(above / error))
     words = "slopes above 0: the bin with the predicted minimum is the lowest: height of the others over it"
     reason = "paired differences of the same prompts, mean of both N; one of 6 standard errors fails with chance 1e-9"
     return rows.at_least(words, reason, origin=MIDDLE, detail=f"smallest in standard errors {smallest:.1f}")
+
+
+def of_both(differences: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """The mean over both N of means over prompts, and its standard error."""
+    means, errors = np.array([averaged(one) for one in differences]).swapaxes(0, 1)
+    return np.mean(means, axis=0), np.sqrt(np.sum(errors**2, axis=0)) / len(errors)
+
+
+def _small(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
+    """The condition of the theorem holds for every slope, and so does what it promises."""
+    slopes, rows = [one for one in parameters.slopes if one > 0], Rows()
+    limit, t, beta = student(LEVEL, min(parameters.prompts), 3 * len(slopes)), parameters.time, parameters.beta
+    ends = np.array([theory.causal.theorem_time(beta, one) for one in slopes])
+    rows.add(0.0, ends - t, 0.0, [f"slope {one:g}, time left until the condition ends" for one in slopes])
+    for slope in slopes:
+        place = theory.causal.find_soft_middle(t, beta, slope, vocabulary=parameters.vocabulary).place
+        lowest, at = int(np.searchsorted(EDGES, place)) - 1, parameters.slopes.index(slope)
+        pairs = [(0, lowest), (BINS - 1, lowest), (BINS - 1, BINS - 2)]
+        kept = [data[f"profile-{n}"]["soft"].values[at] for n in parameters.sizes]
+        above, error = of_both([np.stack([one[:, a] - one[:, b] for a, b in pairs], axis=1) for one in kept])
+        words = [f"slope {slope:g}, {place_of(a)} over {place_of(b)}" for a, b in pairs]
+        rows.add(0.0, above - limit * error, 0.0, words)
+    words = "t below min(3 - √3, 2 (1 - e^-slope))/sup n² I_n(β): the soft profile begins and ends above the predicted"
+    statement = f"{words} minimum, and rises at the end: differences of bins, less their standard errors"
+    reason = f"paired differences of the same prompts, mean of both N; {limit:.1f} standard errors"
+    detail = f"slopes {', '.join(f'{one:g}' for one in slopes)}: t below {', '.join(f'{one:.2f}' for one in ends)}"
+    return rows.at_least(statement, reason, origin=SMALL, level=LEVEL, detail=detail)
 
 
 def recency(rows: np.ndarray) -> np.ndarray:
