@@ -134,8 +134,8 @@ def _small(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         pairs = [(0, lowest), (BINS - 1, lowest), (BINS - 1, BINS - 2)]
         kept = [data[f"profile-{n}"]["soft"].values[at] for n in parameters.sizes]
         above, error = of_both([np.stack([one[:, a] - one[:, b] for a, b in pairs], axis=1) for one in kept])
-        words = [f"slope {slope:g}, {place_of(a)} over {place_of(b)}" for a, b in pairs]
-        rows.add(0.0, above - limit * error, 0.0, words)
+        labels = [f"slope {slope:g}, {place_of(a)} over {place_of(b)}" for a, b in pairs]
+        rows.add(0.0, above - limit * error, 0.0, labels)
     words = "t below min(3 - √3, 2 (1 - e^-slope))/sup n² I_n(β): the soft profile begins and ends above the predicted"
     statement = f"{words} minimum, and rises at the end: differences of bins, less their standard errors"
     reason = f"paired differences of the same prompts, mean of both N; {limit:.1f} standard errors"
