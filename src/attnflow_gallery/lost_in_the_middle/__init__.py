@@ -18,7 +18,8 @@ this is a mechanism, not a benchmark.
 
 Correlations are means of derivatives of the flow, which is exact (derivation.md) and needs 100 times fewer prompts than
 plain averages. The tolerance for the next order, 2 % at N = 128, was fixed from tables for other random numbers.
-Which bins the claims on the minimum and on the threshold compare was chosen after a look at the salts 0 and 1.
+Which bins the claims on the minimum and on the threshold compare was chosen after a look at the salts 0 and 1, those of
+the claim on the condition after a look at the salt 0.
 """
 
 from attnflow.experiments import from_files
