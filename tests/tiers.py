@@ -35,7 +35,7 @@ CHOICES = {
 """What `--tiers` may be, and the tiers that it runs; `steady` is the studies that every CI runs."""
 MOST = 400
 QUARTERS, FIFTHS = 4, 5
-CASE, ALONE, COSTLY, HEAVY = 0.08, 0.6, 0.5, 3.0
+CASE, ALONE, COSTLY, HEAVY = 0.1, 1.0, 0.5, 3.0
 """CPU seconds: of a case that leaves `make test` if its test has a cheaper one; of one that leaves it although it is the
 only case of its test; of a study that takes its turn if its test has a cheaper study; of one that does so anyway."""
 RECORDS = FOLDER.parent / "campaigns" / "records"
