@@ -49,8 +49,8 @@ class SpherePlanner(AbstractPlanner):
         if not self.expand:
             return Plan(_deliver(stage, self.atoms, self.tol, rng, number > 0), attention, separation)
         goals, elements, amplification = expansion(self.atoms, RATIOS[number], rng)
-        tol = self.tol / max(amplification, 1.0)
-        if tol < FINEST:
+        tol = self.tol / amplification
+        if not tol >= FINEST:  # nor where the amplification is no number
             raise NoPlan(
                 f"the expansion multiplies errors by {amplification:.2g}", "give a larger `tol`, or leave `expand` out"
             )
@@ -108,7 +108,7 @@ def amplification(stage: Stage, elements: Sequence[Element], rng: np.random.Gene
         clouds = tuple(unit(c + ERROR * tangent(c, rng.standard_normal(c.shape))) for c in stage.clouds)
         moved = _through(dataclasses.replace(stage, clouds=clouds), elements)
         pairs = zip(ends, moved, clouds, stage.clouds, strict=True)
-        found = max([found, *(_largest(a, b) / _largest(c, d) for a, b, c, d in pairs)])
+        found = float(np.max([found, *(_largest(a, b) / _largest(c, d) for a, b, c, d in pairs)]))
     return found
 
 
