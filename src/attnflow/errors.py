@@ -9,6 +9,7 @@ __all__ = [
     "InvalidTokens",
     "MissingExtra",
     "NoSuchItem",
+    "NotAccurate",
     "NotFinite",
     "RunCorrupted",
     "RunError",
@@ -36,6 +37,14 @@ class InvalidTokens(InvalidInput):
 
 class NotFinite(InvalidInput):
     """A field has no finite value at these tokens."""
+
+
+class NotAccurate(InvalidInput):
+    """A formula cannot be evaluated to its stated accuracy at these arguments; `formula` is its name once known."""
+
+    def __init__(self, message: str, formula: str = ""):
+        super().__init__(message)
+        self.formula = formula
 
 
 class NoSuchItem(InvalidInput, IndexError):

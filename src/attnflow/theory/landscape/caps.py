@@ -1,11 +1,16 @@
 """How far two measures can drift apart, and how fast a measure in a cap contracts."""
 
+import math
+
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy.special import wrightomega
+from scipy.special import expit, wrightomega
 
 from attnflow.errors import InvalidInput
+from attnflow.special.curves import curve
+from attnflow.special.formula import Integers, Reals, formula
+from attnflow.special.numbers import ArrayLike
 from attnflow.theory.checks import checked_beta, checked_dimension, checked_reals
+from attnflow.theory.merging.pairs import LARGEST_LOG, log_pull_integral
 
 
 def expansion_rate(beta: ArrayLike) -> np.ndarray:
@@ -63,45 +68,96 @@ def softmax_lipschitz(beta: ArrayLike) -> np.ndarray:
     return np.asarray(np.where(b > 0.5, b + 1 / (4 * np.maximum(b, 0.5)), 1.0))
 
 
+DIAMETER = Reals(0.0, math.pi, ends="none")
+
+
+@formula(
+    diameter=DIAMETER,
+    beta=Reals(0.0, 1e4, scalar=True),
+    d=Integers(2, scalar=True),
+    start=Reals(0.0, math.pi, ends="none", scalar=True),
+    relative="1e-14 * (10 + beta)",
+)
 def cap_time(diameter: ArrayLike, beta: float, *, d: int, start: float) -> np.ndarray:
-    """The time after which every measure of diameter `start` has at most this diameter D, under SA and USA0.
+    """Time after which every measure of diameter `start` has at most this diameter D, under SA and USA0.
 
-    d = 2, start < pi (the shortest arc): D' <= -e^{-beta (1 - cos D)} sin D, the equation of two atoms under USA0.
-    d >= 3, start < pi/2: D' <= -2 cos D tan(D/2) e^{-beta (1 - cos D)}. Integrated in log D by Gauss quadrature. From
-    below D >= e^{-t} D(0) for every measure, so that no atom forms in finite time. Derived here.
+    d = 2, start < pi (the shortest arc): D' <= -e^{-beta (1 - cos D)} sin D, the equation of two atoms under USA0. d >=
+    3, start < pi/2: D' <= -2 cos D tan(D/2) e^{-beta (1 - cos D)}, which is that of two atoms at beta/2 and the angle a
+    with sin^2(a/2) = 2 sin^2(D/2). Either is an integral of e^{beta (1 - cos D)} (`merge_time`). From below D >= e^{-t}
+    D(0) for every measure, so that no atom forms in finite time. Derived here.
+
+    Arguments:
+        diameter: diameters to reach, at most `start`.
+        beta: inverse temperature.
+        d: dimension of the space around the sphere.
+        start: diameter at time 0, below pi for d = 2 and below pi/2 for d >= 3.
+
+    Raises:
+        InvalidInput: if a time is above 1e308.
     """
-    b, d = float(checked_beta(beta)), checked_dimension(d)
-    ends = checked_reals("diameter", diameter, 0.0)
     _check_start(start, d)
-    if (ends <= 0).any() or (ends > start).any():
-        raise InvalidInput(f"diameter is {diameter!r}; it must be positive and at most start = {start!r}.")
-    nodes, weights = np.polynomial.legendre.leggauss(80)
-    span = np.log1p((start - ends) / ends)[..., None]
-    return np.asarray(np.sum(weights / 2 * span / _cap_rate(start * np.exp(-span * (nodes + 1) / 2), b, d), axis=-1))
+    if (diameter > start).any():
+        raise InvalidInput(f"`diameter` is {diameter!r}; it must be at most start = {start!r}.")
+    log_time = _log_cap_time(start, _cap_way(start, diameter, d), beta, d)
+    if (log_time > LARGEST_LOG).any():
+        raise InvalidInput(
+            f"`beta` is {beta!r} and `start` is {start!r}; the time e^{log_time.max():.0f} leaves the range of floats."
+        )
+    return np.asarray(np.exp(log_time))
 
 
+@formula(
+    t=Reals(0.0),
+    beta=Reals(0.0, 1e4, scalar=True),
+    d=Integers(2, scalar=True),
+    start=Reals(0.0, math.pi, ends="none", scalar=True),
+    relative=1e-9,
+)
 def cap_diameter(t: ArrayLike, beta: float, *, d: int, start: float) -> np.ndarray:
-    """The upper bound of `cap_time` as a curve: the largest diameter at time t >= 0 of measures that had `start`.
+    """Upper bound of `cap_time` as a curve: the largest diameter at time t >= 0 of measures that had `start`.
 
-    log D is integrated (DOP853, tolerance 1e-12), at the limit of its rate where D < 1e-12: that is off by D^2.
+    With z = log(u/(2 - u)) of the two atoms of `cap_time`, z' = -2 e^(-2 b/(1 + e^(-z))), b = beta for d = 2 and beta/2
+    otherwise. Beyond a plateau the diameter falls like e^(-t): where t is so large that its own rounding, or that of
+    the length of the plateau, decides about the diameter, it is refused.
+
+    Arguments:
+        t: times.
+        beta: inverse temperature.
+        d: dimension of the space around the sphere.
+        start: diameter at time 0, below pi for d = 2 and below pi/2 for d >= 3.
+
+    Raises:
+        NotAccurate: if the diameter depends on digits of t that a float does not have.
     """
-    from scipy.integrate import solve_ivp
-
-    times, b, d = checked_reals("t", t, 0.0), float(checked_beta(beta)), checked_dimension(d)
     _check_start(start, d)
-    late = np.unique(times)
-    if late[-1] == 0:
-        return np.full(times.shape, float(start))
-    found = solve_ivp(
-        lambda _, y: -_cap_rate(np.exp(np.maximum(y, np.log(1e-12))), b, d),
-        (0.0, late[-1]),
-        [np.log(start)],
-        "DOP853",
-        late,
-        rtol=1e-12,
-        atol=1e-13,
-    )
-    return np.asarray(np.exp(found.y[0])[np.searchsorted(late, times)])
+    pull = 2 * (beta if d == 2 else beta / 2)
+    times, order = np.unique(t, return_inverse=True)
+    # an error of z is a relative error of the diameter; the diameter is 0 as a float for z < -1500
+    places = curve(
+        lambda _, z: -2 * np.exp(-pull * expit(z)), _cap_place(start, d), [0.0, *times], rtol=1e-12, atol=1e-9
+    )[0, 1:]
+    diameters = 2 * np.arctan(np.exp(places / 2)) if d == 2 else 2 * np.arcsin(np.sqrt(expit(places) / 2))
+    return np.asarray(diameters[order].reshape(t.shape))
+
+
+def _cap_place(diameter: float, d: int) -> float:
+    """z = log(u/(2 - u)) of the angle whose equation is that of two atoms."""
+    if d == 2:
+        return 2 * math.log(math.tan(diameter / 2))
+    return 2 * math.log(math.sin(diameter / 2)) + math.log(2 / math.cos(diameter))
+
+
+def _cap_way(start: float, end: np.ndarray, d: int) -> np.ndarray:
+    """The difference of z between two diameters, without a difference of near-equal numbers."""
+    if d == 2:
+        return np.asarray(2 * np.log1p(np.sin((start - end) / 2) / (np.cos(start / 2) * np.sin(end / 2))))
+    with np.errstate(divide="ignore"):
+        chords = np.log(np.sin((start + end) / 2)) + np.log(np.sin((start - end) / 2)) - 2 * np.log(np.sin(end / 2))
+    return np.logaddexp(0.0, chords - math.log(math.cos(start)))
+
+
+def _log_cap_time(start: float, way: np.ndarray, beta: float, d: int) -> np.ndarray:
+    return log_pull_integral(_cap_place(start, d), way, beta if d == 2 else beta / 2) - math.log(2)
 
 
 def softmax_spread(t: ArrayLike, beta: float, variance: float) -> np.ndarray:
@@ -124,15 +180,6 @@ def _pull(c: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.asarray(_bracket(c, b) * np.exp(b * (c - 1)))
 
 
-def _cap_rate(diameter: np.ndarray, beta: float, d: int) -> np.ndarray:
-    """-D'/D of the bound."""
-    half = np.sin(diameter / 2)
-    weight = np.exp(-2 * beta * half**2)
-    steep = np.sin(diameter) if d == 2 else 2 * np.cos(diameter) * np.tan(diameter / 2)
-    return np.asarray(weight * steep / diameter)
-
-
 def _check_start(start: float, d: int) -> None:
-    most = np.pi if d == 2 else np.pi / 2
-    if not 0 < start < most:
-        raise InvalidInput(f"start is {start!r}; for d = {d} the bound holds for diameters between 0 and {most:.6g}.")
+    if d > 2 and start >= math.pi / 2:
+        raise InvalidInput(f"`start` is {start!r}; for d = {d} the bound holds for diameters below pi/2.")

@@ -5,13 +5,15 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special as sp
+from scipy.special import expit
 
 from attnflow.errors import InvalidInput
 from attnflow.special import scaled_exp1, scaled_expi
+from attnflow.special.integrals import log_integral
 from attnflow.special.numbers import Numbers
 from attnflow.theory.checks import checked_beta, checked_model, checked_reals
 
-_LARGEST_LOG = float(np.log(np.finfo(np.float64).max))
+LARGEST_LOG = float(np.log(np.finfo(np.float64).max))
 _SMALLEST_LOG = float(np.log(np.finfo(np.float64).tiny))
 
 
@@ -40,7 +42,7 @@ def merge_time(
     A loop over broadcast angles and betas; `log_merge_time` gives times beyond float range.
     """
     log_time = log_merge_time(angle, beta, masses=masses, until=until, model=model)
-    if np.any(log_time > _LARGEST_LOG) or np.any(log_time < _SMALLEST_LOG):
+    if np.any(log_time > LARGEST_LOG) or np.any(log_time < _SMALLEST_LOG):
         raise InvalidInput(
             f"beta is {beta!r} and angle is {angle!r}; the merge time leaves the range of floats, use log_merge_time."
         )
@@ -213,7 +215,7 @@ def slow_motion_time(beta: ArrayLike, overlap: ArrayLike, size: ArrayLike, *, n:
     0 < size < 1/16 and 1 - overlap - 8 size - log(2 n^2/size)/beta > 0 (theorem of arXiv:2410.06833).
     """
     log_time = log_slow_motion_time(beta, overlap, size, n=n)
-    if np.any(log_time > _LARGEST_LOG):
+    if np.any(log_time > LARGEST_LOG):
         raise InvalidInput(f"beta is {beta!r}; the time leaves the range of floats, use log_slow_motion_time.")
     return np.exp(log_time)
 
@@ -248,6 +250,27 @@ def cap_overlap(size: ArrayLike) -> Numbers:
     if not np.all((sizes >= 0) & (sizes <= (2 - np.sqrt(2)) / 4)):
         raise InvalidInput(f"size is {size!r}; it must be in [0, (2 - sqrt 2)/4], where the caps do not meet.")
     return 4 * (1 - 2 * sizes) * np.sqrt(sizes * (1 - sizes))
+
+
+def log_pull_integral(start: ArrayLike, way: ArrayLike, beta: ArrayLike) -> np.ndarray:
+    """Logarithm of the integral of e^(2 beta sigma(z)) dz from `start` - `way` to `start`, sigma(z) = 1/(1 + e^(-z)).
+
+    Half of it is the time in which a pair of USA0 with masses adding to 1 falls by `way` in z = log(u/(2 - u)), u = 1 -
+    cos(angle). The exponent is taken from its value at the start, where it is largest, so that it is not a difference
+    of large numbers.
+    """
+    starts, ways, betas = np.broadcast_arrays(*(np.asarray(part, dtype=np.float64) for part in (start, way, beta)))
+    steepness = 2 * betas * expit(starts) * expit(-starts)
+    points = np.concatenate(  # where the exponent falls from its peak, and where 2 sigma goes from 2 to 0
+        [np.arange(5, 45, 5) / np.maximum(steepness, 1e-300)[..., None], starts[..., None] + np.arange(-40, 45, 5)],
+        axis=-1,
+    )
+
+    def log_height(s: np.ndarray, start: np.ndarray, beta: np.ndarray) -> np.ndarray:
+        """2 beta (sigma(start - s) - sigma(start)) at the way s from the start."""
+        return np.asarray(2 * beta * expit(start) * expit(s - start) * np.expm1(-s))
+
+    return np.asarray(2 * betas * expit(starts) + log_integral(log_height, 0.0, ways, starts, betas, points=points))
 
 
 def _way(angle: float, until: float) -> float:

@@ -1,50 +1,67 @@
 """Two clusters while the weights change with depth: a beta that grows, and a V with a skew part."""
 
 import itertools
+import math
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.integrate import quad, solve_ivp
+from scipy.integrate import quad
+from scipy.special import expit
 
 from attnflow.errors import InvalidInput
+from attnflow.special.curves import curve
+from attnflow.special.formula import Reals, formula
+from attnflow.special.roots import root
 from attnflow.theory.checks import checked_beta, checked_model
 
-FAR = 60.0
-"""beta u above which what attention still does is below rounding."""
 
-
+@formula(
+    angle=Reals(0.0, math.pi, ends="none", scalar=True),
+    beta=Reals(0.0, 1e6, scalar=True),
+    relative=1e-9,
+)
 def freezing_rate(angle: float, beta: float) -> float:
-    """The rate r of beta(t) = `beta` + r t above which two clusters (USA0, masses adding to 1) never merge.
+    """Rate r of beta(t) = `beta` + r t above which two clusters (USA0, masses adding to 1) never merge.
 
     With u = 1 - cos(angle), du/dbeta = -(1/r) e^(-beta u) u (2 - u). Below the rate the clusters merge, above it they
-    stop at a positive angle: attention gets sharp faster than the clusters close. By bisection of the equation, to
-    1e-9; derived here. 0 < angle < pi.
+    stop at a positive angle: attention gets sharp faster than the clusters close. Between the two lies the trajectory
+    along which e^(beta u) = (2 beta/r)(1 + o(1)), the only one that neither merges nor stops. It attracts backwards in
+    beta, so it is followed back from large beta, and r is the rate at which it comes from `angle`. Derived here.
+
+    Arguments:
+        angle: angle between the clusters at the start.
+        beta: inverse temperature at the start; rates below 1e-300 are refused.
     """
-    b = checked_beta(beta)
-    if b.ndim or not 0 < angle < np.pi:
-        raise InvalidInput(f"angle is {angle!r} and beta is {beta!r}; give one angle in (0, pi) and one beta.")
-    start, first = float(np.log(1 - np.cos(angle))), float(b)
+    start = 2 * math.log(math.tan(angle / 2))  # Z = log(u/(2 - u))
+    u = 2 * math.sin(angle / 2) ** 2
+    guess = math.log(3.4 / u + 2 * beta) - beta * u
+    log_rate = float(root(lambda r: critical_start(float(r), beta) - start, guess - 0.5, guess + 0.5))
+    if log_rate < -690:
+        raise InvalidInput(
+            f"`angle` is {angle!r} and `beta` is {beta!r}; the rate e^{log_rate:.0f} leaves the range of floats."
+        )
+    return math.exp(log_rate)
 
-    def keeps(log_rate: float) -> bool:
-        def slope(b: float, y: np.ndarray) -> np.ndarray:
-            u = np.exp(y)
-            return np.asarray(-np.exp(-b * u - log_rate) * (2 - u))
 
-        def far(b: float, y: np.ndarray) -> float:
-            return float(b * np.exp(y[0]) - FAR)
+def critical_start(log_rate: float, beta: float) -> float:
+    """Z = log(u/(2 - u)) at `beta` on the trajectory between merging and stopping, for the rate e^`log_rate`.
 
-        def gone(b: float, y: np.ndarray) -> float:
-            return float(y[0] - start + 9.0)
+    In w = log(beta + r) it obeys dZ/dw = -2 exp(w - log r - 2 beta sigma(Z)). Its start at large beta is off by a
+    relative e^(-45) when it arrives, as errors decay like exp(-int y dw) with y = beta u.
+    """
+    rate, last = math.exp(log_rate), np.logaddexp(math.log(beta) if beta > 0 else -math.inf, log_rate)
+    late = max(math.log(2) + float(last) - log_rate, 0.0)
+    first = last - late + math.sqrt(late**2 + 90.0)  # int y dw = 45 for y = late + w - last
+    far = math.exp(first) - rate
+    y = max(math.log(2 * far) - log_rate, 2.0)
+    for _ in range(50):
+        y = max(math.log(2 * far) - log_rate + math.log1p(-min(y / (2 * far), 0.5)) - math.log1p(-1 / y), 1.5)
 
-        far.terminal = gone.terminal = True  # type: ignore[attr-defined]
-        found = solve_ivp(slope, (first, 1e7), [start], method="LSODA", events=[far, gone], rtol=1e-10, atol=1e-12)
-        return len(found.t_events[0]) > 0
+    def slope(w: float, state: np.ndarray) -> np.ndarray:
+        return -2 * np.exp(w - log_rate - 2 * (math.exp(w) - rate) * expit(state))
 
-    low, high = -12.0, 6.0
-    while high - low > 2e-9:
-        middle = (low + high) / 2
-        low, high = (low, middle) if keeps(middle) else (middle, high)
-    return float(np.exp((low + high) / 2))
+    arrival = curve(slope, math.log(y / (2 * far - y)), [first, last], rtol=1e-11, atol=1e-11, method="LSODA")
+    return float(arrival[0, -1])
 
 
 def skew_merge_time(

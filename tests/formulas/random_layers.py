@@ -1,0 +1,1 @@
+"""Oracles of random_layers."""
