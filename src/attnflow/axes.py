@@ -143,6 +143,22 @@ def finite_array(name: str, value: Any) -> Any:
     return numbers
 
 
+def unit_rows(rows: np.ndarray) -> np.ndarray:
+    """Divide the rows along the last axis by their Euclidean lengths, in their own precision; rows of zeros stay zeros.
+
+    Rows are first multiplied by a power of two, so that their squares stay in float range and no other bit changes.
+    """
+    scaled = np.ldexp(rows, -np.frexp(np.abs(rows).max(axis=-1, keepdims=True))[1])
+    lengths = np.linalg.norm(scaled, axis=-1, keepdims=True)
+    return np.asarray(scaled / np.where(lengths > 0, lengths, 1))
+
+
+def row_lengths(rows: np.ndarray) -> np.ndarray:
+    """Euclidean lengths of the rows along the last axis, also where the squares of entries leave float range."""
+    exponents = np.frexp(np.abs(rows).max(axis=-1, keepdims=True))[1]
+    return np.asarray(np.ldexp(np.linalg.norm(np.ldexp(rows, -exponents), axis=-1), exponents[..., 0]))
+
+
 def as_seed(value: Any) -> Any:
     """A converter for the seed of random numbers that are drawn inside compiled code; may be traced or batched.
 

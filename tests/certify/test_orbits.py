@@ -101,6 +101,9 @@ def test_a_certificate_is_saved_loaded_and_confirmed(tmp_path):
         bool(found)
     with pytest.raises(InvalidInput, match="no certificate"):
         certify.Certificate.load(tmp_path / "none.json")
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    with pytest.raises(InvalidInput, match="no certificate"):
+        certify.Certificate.load(tmp_path / "deep.json")
 
 
 def at_zero(one):

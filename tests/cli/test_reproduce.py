@@ -167,6 +167,10 @@ def test_a_salt(attnflow, log):
         drawn.append(json.loads((log.parents[1] / f"runs/{len(drawn)}/claims.json").read_text())[0]["measured"])
     assert drawn[0] != drawn[1] == drawn[2]
     assert json.loads(attnflow("show", "runs/1", "--json")[0])["salt"] == 7
+    (log.parent / "zeroth_mean.py").write_text(SOURCE)  # draws no random numbers that a salt changes
+    out, err = attnflow("reproduce", "--all", "--salt", "7", "--quick", "--out", "runs/all")
+    assert "left out, as they draw no random numbers: zeroth-mean." in err
+    assert "1 of 1 experiments hold" in out
 
 
 def test_a_salt_that_nothing_uses_is_refused(attnflow):

@@ -202,8 +202,9 @@ def test_sinkhorn_derivative_is_that_of_the_fixed_point():
 def test_sinkhorn_gives_up_with_a_word():
     """Convergence is refused, not faked: too few iterations give a failed flow."""
     field = af.Attention(8.0, normaliser=af.Sinkhorn(1e-12, iterations=2))
-    with pytest.raises(InvalidInput, match="not finite at .* points.*Sinkhorn does not converge"):
+    with pytest.raises(InvalidInput, match="not finite at .* points.*Sinkhorn does not converge; use more") as refusal:
         field.velocity(tokens())
+    assert "sum=Tiled()" not in str(refusal.value)  # Sinkhorn takes no other sum
     flow = af.solve(field, tokens(), 1.0, method=af.Layers(0.5), save=af.saving.EveryLayer(), check=False)
     assert flow.outcome.ending.value == "failed"
 

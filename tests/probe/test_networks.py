@@ -5,6 +5,8 @@ import tracemalloc
 
 import numpy as np
 import pytest
+import safetensors
+import safetensors.numpy
 
 import attnflow as af
 from attnflow.errors import InvalidInput
@@ -261,6 +263,7 @@ def test_random_networks_by_name_and_by_bytes():
     [
         ("bert", {"model_type": "gpt2"}, "names the family 'gpt2'"),
         ("bert", {"hidden_act": "relu"}, "sets `hidden_act`"),
+        ("bert", {"hidden_act": ["gelu"]}, "sets `hidden_act`"),
         ("bert", {"num_hidden_layers": 2}, "has 16 tensors that the family bert does not have"),
         ("bert", {"num_hidden_layers": 4}, "lacks the weight `query`"),
         ("bert", {"num_hidden_layers": 1e9}, "`layers` is 1000000000.0"),
@@ -301,6 +304,28 @@ def test_numbers_that_are_not_finite_are_refused(tmp_path):
     net.outside("words")[3, 1] = np.nan
     with pytest.raises(InvalidInput, match="`words` that are not finite"):
         network(save_network(net, tmp_path / "a.safetensors"))
+
+
+def test_without_a_tokenizer_tokens_are_shown_by_their_ids_and_a_note_says_so(tmp_path):
+    net = network(folder(tmp_path / "net", "bert", "safetensors"))
+    stream = net.run("ab")
+    assert stream.labels[0].tolist() == ["<97>", "<98>"]
+    assert any("has no tokenizer" in note for note in stream.notes)
+    comparison = af.probe.compare(net, ["ab ba", "bab"], nulls=(), shuffles=1, families=["norms"])
+    assert "has no tokenizer" in str(comparison)
+    assert not any("tokenizer" in note for note in random_network(layers=1).run("ab").notes)
+
+
+@pytest.mark.parametrize("entry", ["family", "activation", "pairing"])
+def test_headers_of_another_type_are_refused(tmp_path, entry):
+    """The header of a file in our own format says [] where a word belongs."""
+    path = save_network(random_network("llama", layers=1, heads=2, width=8, vocabulary=8), tmp_path / "a.safetensors")
+    with safetensors.safe_open(path, framework="numpy") as stored:
+        arrays = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118 (no mapping)
+        header = json.loads(stored.metadata()["attnflow"])
+    safetensors.numpy.save_file(arrays, path, metadata={"attnflow": json.dumps(header | {entry: []})})
+    with pytest.raises(InvalidInput, match=r"names the family or parts \[.*\[\]"):
+        network(path)
 
 
 def test_texts_of_gguf_and_of_reactions(tmp_path):

@@ -142,6 +142,8 @@ def test_bad_files_give_one_sentence(tmp_path, monkeypatch):
         small.setattr(feasible, "machine_memory", lambda: 2.0**20)
         with pytest.raises(TooLarge, match="the arrays of zeros.npz would take 8"):
             af.probe.open_stream(tmp_path / "zeros.npz")
+    with pytest.raises(InvalidInput, match="`foo` is no option of a stream; use attention, ids, causal"):
+        af.probe.open_stream(tmp_path / "other.npz", foo=1)
     with pytest.raises(InvalidInput, match="end it in .npz or .safetensors"):
         af.probe.Stream(HIDDEN).save(tmp_path / "x.bin")
     with pytest.raises(RunError, match=r"cannot write '.*x.npz' \(there is no such folder\); give another file"):
@@ -180,6 +182,13 @@ def test_a_zero_state_has_no_direction():
     stream = af.probe.Stream(states)
     with pytest.raises(InvalidInput, match=r"is zero at \[1, 2\]"):
         stream.tokens()
+
+
+def test_states_whose_squares_leave_float_range_keep_their_direction():
+    for scale in (1e200, 1e-200):
+        np.testing.assert_allclose(
+            af.probe.Stream(scale * HIDDEN).tokens().positions, af.probe.Stream(HIDDEN).tokens().positions, rtol=1e-15
+        )
 
 
 def test_notes():

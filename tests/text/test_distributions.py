@@ -91,8 +91,10 @@ def test_alternatives_inside_a_flow():
 
 def test_refusals():
     tokens = af.Tokens(np.eye(3))
-    with pytest.raises(InvalidInput, match=r"`words` has shape \(2, 4\); give one row of 3 numbers a word"):
+    with pytest.raises(InvalidInput, match=r"`words` has shape \(2, 4\); give one row of 3 numbers for each word"):
         af.text.next_token_distribution(tokens, np.ones((2, 4)))
+    with pytest.raises(InvalidInput, match=r"`words` has shape \(0, 3\); give one row"):
+        af.text.next_token_distribution(tokens, np.ones((0, 3)))
     with pytest.raises(InvalidInput, match="`words` has an entry that is not finite"):
         af.text.next_token_distribution(tokens, np.full((2, 3), np.nan))
     with pytest.raises(InvalidInput, match="`readout` is 'mixture'"):

@@ -126,9 +126,32 @@ def test_distributions_along_a_flow_are_those_of_its_frames():
     assert along.alternatives[2] < along.alternatives[0]
 
 
+def test_random_rows_of_a_sentence_that_repeats_a_word():
+    """One row a word, in the order in which the words first occur."""
+    sentence = "the cat sees the dog"
+    embedding = af.text.random_embedding(sentence.split(), dim=8, seed=3)
+    assert embedding.words == ("the", "cat", "sees", "dog")
+    same = af.text.random_embedding(["the", "cat", "sees", "dog"], dim=8, seed=3)
+    np.testing.assert_array_equal(embedding.vectors, same.vectors)
+    tokens = af.from_text(sentence, embedding=embedding)
+    np.testing.assert_array_equal(np.asarray(tokens.positions)[0], np.asarray(tokens.positions)[3])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "scales"), [(np.float32, (1e30, 1e-30, 1e-44)), (np.float64, (1e308, 1e200, 1e-200, 5e-324))]
+)
+def test_rows_whose_squares_leave_float_range_keep_their_direction(dtype, scales):
+    """(s, s) has the direction (1, 1)/√2 for every s; its norm overflows, or is 0, in this precision."""
+    rows = np.array([[scale, scale] for scale in scales], dtype)
+    vectors = af.text.Embedding([str(k) for k in range(len(scales))], rows).vectors
+    assert vectors.dtype == dtype
+    np.testing.assert_allclose(vectors, np.full(rows.shape, 0.5**0.5), rtol=4 * np.finfo(dtype).eps)
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
+        (lambda: af.text.random_embedding([["a"], ["b"]]), r"`words` has the entry \['a'\]"),
         (lambda: af.from_text(""), "`text` is ''; give a text with at least one word"),
         (lambda: af.from_text(" ... "), "has no word; give a text with at least one word"),
         (lambda: af.from_text(7), "`text` is 7; give a text"),

@@ -65,7 +65,7 @@ class Certificate:
             found = json.loads(Path(path).read_text(encoding="utf-8"))
             fields = (found["kind"], found["statement"], tuple(found["assumes"]), found["claims"], found["data"])
             return cls(*fields, found.get("enclosures", {}))
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise InvalidInput(f"`path` is {str(path)!r}, which holds no certificate ({error}).") from None
 
 

@@ -69,7 +69,12 @@ def reproduce(
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="Every experiment; go on after failures.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="The small versions, for a first look.")] = False,
-    salt: Annotated[int, typer.Option(help="Another family of random numbers: a number of your choice.", min=0)] = 0,
+    salt: Annotated[
+        int,
+        typer.Option(
+            help="Seed for fresh random numbers; with --all, experiments without random numbers are left out.", min=0
+        ),
+    ] = 0,
     jobs: Annotated[
         int, typer.Option(help="Experiments at a time, each in a process of its own; at most one a core.", min=1)
     ] = 1,
@@ -101,6 +106,13 @@ def reproduce(
     from attnflow import experiments as room
 
     chosen = _chosen(names or [], all_, room.names())
+    if all_ and salt:  # which by name would be refused
+        from attnflow.experiments.randomness import draws_random_numbers
+
+        unsalted = [name for name, experiment in chosen.items() if not draws_random_numbers(experiment)]
+        chosen = {name: experiment for name, experiment in chosen.items() if name not in unsalted}
+        if unsalted:
+            say.print(f"left out, as they draw no random numbers: {', '.join(unsalted)}.", soft_wrap=True, markup=False)
     out = fresh_path("--out", out) if out else None
     several = all_ or len(chosen) > 1
     found: list[Found] = []

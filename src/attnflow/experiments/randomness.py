@@ -49,6 +49,11 @@ class Salted:
         return tuple(map(self.seed, seeds))
 
 
+def draws_random_numbers(experiment: Any) -> bool:
+    """True if a salt changes the random numbers of an experiment, that is if its `Parameters` derive from `Salted`."""
+    return issubclass(experiment.module().Parameters, Salted)
+
+
 def salted(name: str, parameters: Any, salt: int) -> Any:
     """The parameters of the experiment `name` with another salt."""
     if not isinstance(parameters, Salted):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Real
@@ -109,7 +110,7 @@ class AbstractField(eqx.Module):
         if mu.dims:
             raise InvalidInput(f"`mu` has batch dimensions {mu.dims}; use `velocity`, or pick one with `member`.")
         self.check(mu)
-        return _finite("drive", _drive(self, t, _checked(query, mu), mu.measure))
+        return _finite(self, "drive", _drive(self, t, _checked(query, mu), mu.measure))
 
     def velocity(
         self,
@@ -132,7 +133,7 @@ class AbstractField(eqx.Module):
         if is_traced((self, t, query, mu)):
             return tangent_drive(self, t, query, mu.measure)
         self.check(mu)
-        return _finite("velocity", _velocity(self, t, _checked(query, mu), mu))
+        return _finite(self, "velocity", _velocity(self, t, _checked(query, mu), mu))
 
     def check(self, tokens: Tokens | Measure, on: AbstractSpace | None = None) -> None:
         """Refuse, in one sentence, parameters and sums that do not fit these tokens, here and in all fields inside.
@@ -344,18 +345,24 @@ def _checked(query: AbstractQuery, mu: Tokens | Measure) -> AbstractQuery:
     return AtPoints(onto("at", mu.space, points), None if place is None else np.asarray(place))
 
 
-def _finite(name: str, found: Any) -> Any:
-    """`found`, if every entry is a number; compiled code cannot refuse, and says NaN."""
-    if is_traced(found):
-        return found
-    points = ~np.isfinite(np.asarray(found)).all(axis=-1)
-    if points.any():
-        raise NotFinite(
-            f"the {name} is not finite at {points.sum()} of {points.size} points: exponentials overflow, an "
-            "iteration such as that of Sinkhorn does not converge, or a kernel needs more degrees than its series has; "
-            "use a smaller beta, more iterations, or sum=Tiled()."
-        )
-    return found
+def _finite(field: AbstractField, name: str, vectors: Any) -> Any:
+    """Refuse vectors that are not finite, with what the parts of the field allow one to do; traced ones pass."""
+    from attnflow.fields.normalisers import Sinkhorn
+    from attnflow.sums.series import AbstractSeries
+
+    if is_traced(vectors):
+        return vectors
+    points = ~np.isfinite(np.asarray(vectors)).all(axis=-1)
+    if not points.any():
+        return vectors
+    parts = jax.tree.leaves(field, is_leaf=lambda node: isinstance(node, Sinkhorn | AbstractSeries))
+    if any(isinstance(part, Sinkhorn) for part in parts):
+        advice = "the iteration of Sinkhorn does not converge; use more iterations, a larger tol, or a smaller beta"
+    elif any(isinstance(part, AbstractSeries) for part in parts):
+        advice = "the kernel needs more degrees than its series has; call `prepare` again, or use sum=Tiled()"
+    else:
+        advice = "exponentials overflow; use a smaller beta"
+    raise NotFinite(f"the {name} is not finite at {points.sum()} of {points.size} points: {advice}.")
 
 
 @in_float64

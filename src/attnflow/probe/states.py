@@ -48,9 +48,8 @@ def scaled(products: np.ndarray) -> np.ndarray:
 
 def cosines(x: np.ndarray) -> np.ndarray:
     """(n, n) cosines of all pairs; 0 where a vector is zero."""
-    norms = np.linalg.norm(x, axis=1, keepdims=True)
-    y = x / np.where(norms > 0, norms, 1.0)
-    return np.asarray(y @ y.T)
+    directions = unit_rows(x)
+    return np.asarray(directions @ directions.T)
 
 
 def mean_cosine(x: np.ndarray) -> float:
@@ -58,9 +57,7 @@ def mean_cosine(x: np.ndarray) -> float:
     n = len(x)
     if n < 2:
         return float("nan")
-    norms = np.linalg.norm(x, axis=1, keepdims=True)
-    u = x / np.where(norms > 0, norms, 1.0)
-    return float((np.sum(u.sum(axis=0) ** 2) - np.sum(norms > 0)) / (n * (n - 1)))
+    return float((np.sum(unit_rows(x).sum(axis=0) ** 2) - np.sum(x.any(axis=1))) / (n * (n - 1)))
 
 
 def overlaps(stream: Stream, kept: Sequence[Sequence[np.ndarray]], quantiles: Sequence[float], bins: int) -> Variables:

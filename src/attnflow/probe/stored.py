@@ -1,6 +1,7 @@
 """Streams in files: `.npz` of NumPy, and `.safetensors`."""
 
 import contextlib
+import inspect
 import json
 import zipfile
 import zlib
@@ -31,6 +32,9 @@ def open_stream(path: str | Path, **options: Any) -> Stream:
     replace what the file says. No code of a file is executed.
     """
     file = Path(path)
+    names = [name for name in inspect.signature(Stream).parameters if name != "hidden"]
+    if unknown := [name for name in options if name not in names]:
+        raise InvalidInput(f"`{unknown[0]}` is no option of a stream; use {', '.join(names)}.")
     if not file.is_file():
         raise InvalidInput(f"`path` is {shown(str(path))}, which is no file; give a .npz or .safetensors file.")
     arrays, said = (_read_npz if file.suffix == ".npz" else _read_safetensors)(file)

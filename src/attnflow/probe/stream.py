@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from attnflow.axes import row_lengths, unit_rows
 from attnflow.checks import flag, instance
 from attnflow.describe import html_table
 from attnflow.errors import InvalidInput
@@ -225,7 +226,7 @@ class Stream:
                 f"each of {self.texts} texts has one state, hence no layer. Arrays (text, token, d), one a layer, as "
                 "transformers returns them, are to be stacked: hidden=np.stack(states, axis=1)."
             )
-        norms = [np.linalg.norm(states, axis=-1) for states in self.hidden]
+        norms = [row_lengths(states) for states in self.hidden]
         several = [one for one in norms if one.shape[1] > 1] or [np.ones((1, 2))]  # one token alone shows no spread
         spreads = [(np.ptp(one, axis=1) / np.maximum(one.max(axis=1), np.finfo(float).tiny))[1:] for one in several]
         if all(len(one) and (one < EQUAL_NORMS).all() for one in spreads):
@@ -248,11 +249,10 @@ class Stream:
 def unit(states: np.ndarray, name: str = "hidden") -> np.ndarray:
     """States divided by their norms, in float64."""
     x = np.asarray(states, np.float64)
-    norms = np.linalg.norm(x, axis=-1, keepdims=True)
-    if (norms == 0).any():
-        where = np.argwhere(norms[..., 0] == 0)[0].tolist()
+    if not x.any(axis=-1).all():
+        where = np.argwhere(~x.any(axis=-1))[0].tolist()
         raise InvalidInput(f"`{name}` is zero at {where}, which has no direction; leave that token out.")
-    return x / norms
+    return unit_rows(x)
 
 
 def _states(hidden: Any) -> tuple[tuple[np.ndarray, ...], bool]:

@@ -24,6 +24,8 @@ from attnflow.sums.costs import costs
 from attnflow.sums.weights import Arguments, Charges, Columns, KeySide, QuerySide, Sums, Weights
 from attnflow.tokens import Measure, Tokens
 
+EVALUATIONS = {True: 1000, False: 20}
+"""Evaluations over which the time of compiling a sum is spread: of a flow, and of a field at tokens that rest."""
 EXPONENTIAL = "needs the kernel Exponential with beta >= 0, Q = K = I on the unit sphere and no mask"
 LOOSEST = 1e-6
 """The largest error that a sum may have when no tolerance is given."""
@@ -152,7 +154,17 @@ class Use(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Offer:
-    """One way to sum: what one evaluation costs and how far its softmax mean may be off; or why it is out."""
+    """One way to sum: what it costs and how far its softmax mean may be off; or why it is out.
+
+    Arguments:
+        name: the class of the sum.
+        sum: the sum; None if it is out.
+        seconds: predicted time of one evaluation.
+        accuracy: bound of the absolute error of the softmax mean.
+        why_not: why the sum is out; empty if it is not.
+        doubtful: True if the accuracy depends on how much the tokens see of each other now.
+        setup: predicted time of compiling it, spent once.
+    """
 
     name: str
     sum: AbstractSum | None
@@ -160,7 +172,11 @@ class Offer:
     accuracy: float = math.inf
     why_not: str = ""
     doubtful: bool = False
-    """Whether its accuracy depends on how much the tokens see of each other now."""
+    setup: float = 0.0
+
+    def total(self, evaluations: int) -> float:
+        """Predicted time of so many evaluations; whether a doubtful offer may be taken is a program of its own."""
+        return self.setup * (1 + self.doubtful) + evaluations * self.seconds
 
 
 class Case:
@@ -176,6 +192,7 @@ class Case:
         """Whether a tolerance was asked for; else an offer may be less accurate, down to LOOSEST."""
         self.tol = max(TOLERANCE[dtype.name], 2 * floor) if tol is None else tol
         self.kernels: list[AbstractKernel] = use.kernels or []
+        self.evaluations = EVALUATIONS[flowing]
         self.n, self.d = tokens.n, tokens.dim
         self.batched = bool(tokens.dims) or bool(batches((use.kernel, use.mask)))
         """Whether members run side by side: a fall-back on tiles would then run always."""
@@ -188,16 +205,23 @@ class Case:
         """The case in words."""
         return f"n = {self.n}, d = {self.d}, {named(self.kernels)}, {self.dtype.name} on {self.backend}"
 
-    def cut(self, name: str, make: Callable[[float, bool], AbstractSum], seconds: float, rounding: float) -> Offer:
-        """The offer of a sum `make(tol, guarded)` with absolute errors.
+    def cut(
+        self, name: str, make: Callable[[float, bool], AbstractSum], seconds: float, rounding: float, setup: float
+    ) -> Offer:
+        """The offer of a sum with absolute errors, bounded by the smallest mass or by what the tokens see now.
 
-        Its accuracy is bounded by the least mass if round-off allows that, else by what the tokens see now.
+        Arguments:
+            name: the class of the sum.
+            make: the sum for a tolerance, and whether it has to look at ratios.
+            seconds: predicted time of one evaluation.
+            rounding: absolute round-off of a sum, relative to the sum of masses times charges.
+            setup: predicted time of compiling it.
         """
         always = 4 * rounding / self.lightest
         if always <= (self.tol if self.given else max(self.tol, LOOSEST)):
             tol = max(self.tol, always)
-            return Offer(name, make(tol, False), seconds, tol)
-        offer = Offer(name, make(self.tol, True), seconds, self.tol, doubtful=True)
+            return Offer(name, make(tol, False), seconds, tol, setup=setup)
+        offer = Offer(name, make(self.tol, True), seconds, self.tol, doubtful=True, setup=setup)
         return self.refused(offer) if self.batched else offer
 
     def trusted(self, offer: Offer) -> bool:

@@ -19,6 +19,7 @@ import numpy as np
 from attnflow.checks import instance, whole
 from attnflow.kernels import AbstractKernel
 from attnflow.sums.base import EXPONENTIAL, AbstractSum, Case, Offer, Use, as_tol, least_mass
+from attnflow.sums.costs import SETUP
 from attnflow.sums.host import AbstractHostSum, Work, cores, tol_per_mass
 from attnflow.sums.tiled import TILE, Tiled
 from attnflow.sums.weights import Arguments, Charges
@@ -106,7 +107,7 @@ class Cutoff(AbstractHostSum):
         if radius > 1.0:
             return out(f"tokens hear each other up to a distance of {min(radius, 2.0):.2g}")
         near = neighbours(np.asarray(case.tokens.positions), radius)
-        return (Offer("Cutoff", made, made.seconds(case.n, near), case.tol),)
+        return (Offer("Cutoff", made, made.seconds(case.n, near), case.tol, setup=SETUP["Cutoff"]),)
 
 
 SECONDS = {"tree": 1e-6, "token": 3e-6, "pair": 1.5e-8}

@@ -11,6 +11,7 @@ from attnflow.errors import InvalidInput
 from attnflow.kernels import AbstractKernel
 from attnflow.sums.base import MEMORY, AbstractSum, Case, Offer, Use
 from attnflow.sums.blocks import length
+from attnflow.sums.costs import SETUP
 from attnflow.sums.weights import Arguments, Charges, KeySide, QuerySide, Sums, Weights
 from attnflow.tokens import Measure, Tokens
 
@@ -63,7 +64,8 @@ class Dense(AbstractSum):
         needed = cls.bytes(case.n, case.n, case.dtype)
         if needed > MEMORY:
             return (Offer("Dense", None, why_not=f"would take {needed / 2**30:.3g} GiB for the weights of all pairs"),)
-        return (Offer("Dense", cls(), 1.1 * case.costs.tiles(case.n, case.d, False), case.floor),)
+        seconds = 1.1 * case.costs.tiles(case.n, case.d, False)
+        return (Offer("Dense", cls(), seconds, case.floor, setup=SETUP["Dense"]),)
 
     @staticmethod
     def bytes(queries: int, keys: int, dtype: Any) -> int:

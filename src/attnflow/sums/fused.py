@@ -21,6 +21,7 @@ from attnflow.checks import flag
 from attnflow.kernels import AbstractKernel, Exponential
 from attnflow.sums.base import EXPONENTIAL, AbstractSum, Case, Offer, Use, least_mass
 from attnflow.sums.blocks import derived_from
+from attnflow.sums.costs import SETUP
 from attnflow.sums.tiled import Tiled
 from attnflow.sums.weights import Arguments, Charges, Columns, KeySide, QuerySide, Sums, Weights
 from attnflow.tokens import Measure, Tokens
@@ -108,7 +109,7 @@ class Fused(AbstractSum):
         accuracy = cls.accuracy(case.n, float(np.max(betas)))
         if accuracy > case.tol:
             return out(f"is accurate to {accuracy:.0e} only")
-        return (Offer("Fused", cls(), cls.seconds(case.n, case.d), accuracy),)
+        return (Offer("Fused", cls(), cls.seconds(case.n, case.d), accuracy, setup=SETUP["Fused"]),)
 
     @staticmethod
     def accuracy(n: int, beta: float) -> float:

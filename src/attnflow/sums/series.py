@@ -26,6 +26,7 @@ from attnflow.masks import AbstractPrefix
 from attnflow.special.degrees import basis_size
 from attnflow.sums.base import MEMORY, AbstractSum, Case, Offer, Use, least_mass, named, unsupported
 from attnflow.sums.blocks import blocked, length, side_by_side
+from attnflow.sums.costs import SETUP, setup_of_harmonics
 from attnflow.sums.tiled import Tiled
 from attnflow.sums.weights import Arguments, Charges, KeySide, QuerySide, Sums, Weights, seen_by_present
 from attnflow.tokens import Measure, Tokens
@@ -190,11 +191,14 @@ class AbstractSeries(AbstractSum):
             return out(f"degree {degree} is above {limit}, where harmonics leave float range")
         if 64 * size > MEMORY:
             return out(f"its {size:.3g} harmonics would take {64 * size / 2**30:.3g} GiB")
-        seconds = case.costs.call + n * size * (case.costs.circle if d == 2 else case.costs.basis)
+        made_degree = cls._made(case, degree, case.tol, True).degree
+        work = n * size * case.costs.circle if d == 2 else case.costs.harmonics(n, made_degree, d)
+        seconds = case.costs.call + work
         if not case.use.mask.sees_everyone:
             seconds += n * (DIRECT[min(d, 3)] * case.costs.pair[True] + 0.3 * size * case.costs.basis)
-        rounding = noise + round_off(cls._made(case, degree, case.tol, True).degree, case.dtype)
-        return (case.cut(name, lambda tol, guarded: cls._made(case, degree, tol, guarded), seconds, rounding),)
+        rounding = noise + round_off(made_degree, case.dtype)
+        setup = SETUP["Circle"] if d == 2 else setup_of_harmonics(made_degree, d)
+        return (case.cut(name, lambda tol, guarded: cls._made(case, degree, tol, guarded), seconds, rounding, setup),)
 
     def _everyone(self, query: Any, key: Any, charges: Any, p: Any, last: Any) -> Any:
         size = min(self.chunk, max(length(query), length(key)))

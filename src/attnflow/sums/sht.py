@@ -26,6 +26,7 @@ from attnflow.errors import MissingExtra
 from attnflow.kernels import AbstractKernel, expanded
 from attnflow.kernels.quadrature import BEYOND
 from attnflow.sums.base import AbstractSum, Case, Offer, Use, as_tol, largest
+from attnflow.sums.costs import SETUP
 from attnflow.sums.harmonics import Harmonics
 from attnflow.sums.host import AbstractHostSum, Work, cores
 from attnflow.sums.series import (
@@ -154,6 +155,7 @@ class FastSphere(AbstractHostSum):
                 lambda tol, guarded: cls(tol, max(degree, 1), guarded=guarded),
                 one.seconds(case.n),
                 rounding,
+                SETUP["FastSphere"],
             ),
         )
 

@@ -18,6 +18,7 @@ from attnflow.kernels import AbstractKernel, first_member
 from attnflow.precision import is_concrete
 from attnflow.sums.base import AbstractSum, Case, Offer, Use, least_mass, named
 from attnflow.sums.blocks import blocked, length, side_by_side
+from attnflow.sums.costs import SETUP
 from attnflow.sums.weights import Arguments, Charges, KeySide, QuerySide, Sums, Weights
 from attnflow.tokens import Measure, Tokens
 
@@ -106,7 +107,8 @@ class Tiled(AbstractSum):
     @classmethod
     def offers(cls, case: Case) -> tuple[Offer, ...]:
         bounded = not _unbounded(case.use, case.tokens)
-        return (Offer("Tiled", cls(bounded=bounded), case.costs.tiles(case.n, case.d, bounded), case.floor),)
+        seconds = case.costs.tiles(case.n, case.d, bounded)
+        return (Offer("Tiled", cls(bounded=bounded), seconds, case.floor, setup=SETUP["Tiled"]),)
 
     def sizes(self, n_query: int, n_key: int) -> tuple[int, int]:
         """Tile shape for these numbers: at most TILE pairs, whole rows of keys when they are few."""

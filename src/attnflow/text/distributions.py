@@ -110,8 +110,9 @@ def _law(tokens: Tokens | Measure, words: Any, beta: Any, readout: AbstractReadO
     read = _readout(readout)
     if not is_traced((words, beta)):
         vocabulary = np.asarray(words)
-        if vocabulary.ndim != 2 or vocabulary.shape[1] != tokens.dim or vocabulary.dtype.kind not in "iuf":
-            raise InvalidInput(f"`words` has shape {vocabulary.shape}; give one row of {tokens.dim} numbers a word.")
+        shape = vocabulary.shape
+        if len(shape) != 2 or not shape[0] or shape[1] != tokens.dim or vocabulary.dtype.kind not in "iuf":
+            raise InvalidInput(f"`words` has shape {shape}; give one row of {tokens.dim} numbers for each word.")
         if not np.isfinite(vocabulary).all():
             raise InvalidInput("`words` has an entry that is not finite; correct or remove it.")
         number("beta", beta)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from attnflow.axes import finite_array
+from attnflow.axes import finite_array, unit_rows
 from attnflow.checks import generator, shown, whole
 from attnflow.errors import InvalidInput
 from attnflow.feasible import require_memory
@@ -28,7 +28,7 @@ class Embedding:
     """What cuts a text: `encode(text)` gives rows of `vectors`, `words(ids)` what they are called."""
 
     def __init__(self, words: Any, vectors: Any):
-        """Rows of any length but 0, which are normalised.
+        """Normalise rows of any length but 0.
 
         Arguments:
             words: the V words; or a tokenizer whose ids are rows: `Bytes()`, one of the library `tokenizers`, or any
@@ -48,11 +48,10 @@ class Embedding:
                 f"`words` has {len(self.tokenizer.names)} entries and `vectors` {len(table)} rows; give as many of "
                 "each."
             )
-        size = np.linalg.norm(table, axis=1, keepdims=True)
-        if not (size > 0).all():
-            row = int(np.argmin(size[:, 0]))
+        if not table.any(axis=1).all():
+            row = int(np.argmin(table.any(axis=1)))
             raise InvalidInput(f"vectors[{row}] is 0 and has no direction; leave this word out.")
-        self.vectors = table / size
+        self.vectors = unit_rows(table)
 
     def __repr__(self) -> str:
         return f"<Embedding: {len(self)} words in dimension {self.dim}>"
@@ -85,11 +84,13 @@ def random_embedding(words: Any, *, dim: int = 64, seed: int = 0, vocabulary: in
     """Gaussian rows, normalised: independent uniform points of the sphere, whose overlaps are of size dim^(-1/2).
 
     Arguments:
-        words: a list of words, or a tokenizer as for `Embedding`.
+        words: a list of words, of which each gets one row however often it occurs; or a tokenizer as for `Embedding`.
+        dim: dimension d of the rows.
+        seed: seed of the rows.
         vocabulary: the number of rows, if there are to be more than words: the further ones are called <k>. Rows do
             not change when there are more of them.
     """
-    tokenizer, dim = _tokenizer(words), whole("dim", dim, 2)
+    tokenizer, dim = _tokenizer(words, merges=True), whole("dim", dim, 2)
     count = _size(tokenizer)
     if vocabulary is not None:
         given, count = count, whole("vocabulary", vocabulary, count)
@@ -106,8 +107,8 @@ def embedding_of(network: Any) -> Embedding:
     return Embedding(network, network.outside("words"))
 
 
-def _tokenizer(words: Any) -> Any:
-    """`words` as something that has `encode` and `words`."""
+def _tokenizer(words: Any, *, merges: bool = False) -> Any:
+    """Make something that has `encode` and `words`; a word that occurs twice is merged or refused."""
     if isinstance(words, AbstractTokenizer) or (hasattr(words, "encode") and hasattr(words, "words")):
         return words
     if hasattr(words, "get_vocab_size"):
@@ -115,11 +116,13 @@ def _tokenizer(words: Any) -> Any:
     if isinstance(words, str) or not isinstance(words, Sequence | np.ndarray) or not len(words):
         raise InvalidInput(f"`words` is {shown(words)}; give a list of words, or a tokenizer.")
     names = list(words)
-    strange = next((one for one in names if not isinstance(one, str) or not one), None)
-    if strange is not None:
-        raise InvalidInput(f"`words` has the entry {shown(strange)}; give texts that are not empty.")
+    refused = next((name for name in names if not isinstance(name, str) or not name), None)
+    if refused is not None:
+        raise InvalidInput(f"`words` has the entry {shown(refused)}; give texts that are not empty.")
+    if merges:
+        names = list(dict.fromkeys(names))
     if len(set(names)) < len(names):
-        twice = next(one for one in names if names.count(one) > 1)
+        twice = next(name for name in names if names.count(name) > 1)
         raise InvalidInput(f"`words` has {twice!r} more than once; give every word once.")
     return Words(names)
 

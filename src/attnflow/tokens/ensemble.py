@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Real
 from numpy.typing import ArrayLike, DTypeLike
 
 from attnflow import sketches
-from attnflow.axes import RESERVED, Label, as_labels
+from attnflow.axes import RESERVED, Label, as_labels, unit_rows
 from attnflow.checks import flag, instance, shown, whole
 from attnflow.describe import html_table, listed
 from attnflow.errors import InvalidInput, InvalidTokens, NoSuchItem
@@ -240,13 +240,10 @@ def from_array(
     """
     values, there = _present(positions, None, np.float64)
     if flag("normalise", normalise) and values.size and values.ndim:
-        values = values / np.maximum(np.abs(values).max(axis=-1, keepdims=True), np.finfo(float).tiny)  # no overflow
-        norms = np.linalg.norm(values, axis=-1, keepdims=True)
-        if (norms == 0).any():
-            raise InvalidTokens(
-                f"positions[{np.argmin(norms.reshape(-1))}] is the zero vector, which has no direction; remove it."
-            )
-        values = values / norms
+        if not values.any(axis=-1).all():
+            row = np.argmin(values.any(axis=-1).reshape(-1))
+            raise InvalidTokens(f"positions[{row}] is the zero vector, which has no direction; remove it.")
+        values = unit_rows(values)
     return Tokens(values, masses, space=space, present=there, labels=labels)
 
 

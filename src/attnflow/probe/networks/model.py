@@ -14,6 +14,7 @@ from attnflow.probe.network_protocol import Heads
 from attnflow.probe.networks.families.base import AbstractSource, Architecture, Stacked, Table
 from attnflow.probe.networks.families.forward import HALVES, embedded, run_layers
 from attnflow.probe.networks.nulls import Null, check_kind, halves_of, kinds_of
+from attnflow.probe.networks.tokenizers import Ids
 from attnflow.probe.stream import Stream
 from attnflow.text.tokenizers import AbstractTokenizer
 
@@ -128,7 +129,7 @@ class Network:
                 middle[first:last] = np.asarray(between)[:, :n]
                 attention[first:last] = np.asarray(tables)[:, :, :n, :n]
         labels = tuple(self._tokenizer.words(found.tolist()))
-        return Stream(
+        stream = Stream(
             hidden,
             attention,
             found,
@@ -140,6 +141,9 @@ class Network:
             name=self.name,
             facts=self.facts,
         )
+        if isinstance(self._tokenizer, Ids):
+            stream.notes = (*stream.notes, Ids.note)
+        return stream
 
     def null(self, kind: str, seed: int = 0) -> "Network":
         """A null of this kind (`nulls` lists them); `seed` fixes the random ones."""

@@ -19,9 +19,9 @@ from attnflow.probe.networks.files import open_weights
 from attnflow.probe.networks.files.base import AbstractWeights
 from attnflow.probe.networks.model import Network
 from attnflow.probe.networks.own_format import FAMILIES, is_own, random_network, read_own
-from attnflow.probe.networks.tokenizers import Vocabulary, from_gguf, from_json
+from attnflow.probe.networks.tokenizers import Ids, Vocabulary, from_gguf, from_json
 from attnflow.runs.files import checksum
-from attnflow.text.tokenizers import AbstractTokenizer, Bytes
+from attnflow.text.tokenizers import AbstractTokenizer
 
 FILES = ("model.gguf", "model.safetensors", "pytorch_model.bin")
 """What a folder may hold, beside config.json."""
@@ -68,7 +68,7 @@ def _open(path: Path, name: str, dtype: Any) -> Network:
     if is_own(weights):
         name, shape, inside, outside = read_own(weights)
         source = _stacked(weights, shape, inside, outside)
-        tokenizer = Bytes(name, shape.vocabulary)
+        tokenizer = Ids(name, shape.vocabulary)
     else:
         shape, naming = _described(weights, folder)
         source = _named(weights, shape, naming)
@@ -110,7 +110,7 @@ def _tokenizer(weights: AbstractWeights, folder: Path, name: str, shape: Archite
         return from_json(folder / "tokenizer.json")
     if shape.embedding and (folder / "vocab.txt").is_file():
         return Vocabulary(folder / "vocab.txt")
-    return Bytes(name, shape.vocabulary)
+    return Ids(name, shape.vocabulary)
 
 
 def _named(weights: AbstractWeights, shape: Architecture, naming: Naming) -> Stacked:

@@ -89,7 +89,8 @@ def random_network(
 def save_network(network: Network, path: str | os.PathLike[str]) -> Path:
     """Write all weights of a network, or of a null, into one file, which `network(path)` reads; returns the path.
 
-    The words of its tokenizer are not kept: what is read back takes bytes or ids.
+    Its tokenizer is not kept: the network that is read back takes ids or reads texts as bytes, and shows tokens by
+    their ids.
     """
     try:
         from safetensors.numpy import save_file
@@ -125,9 +126,12 @@ def read_own(weights: AbstractWeights) -> tuple[str, Architecture, dict[str, str
         words = [shape.family, shape.activation, shape.pairing]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise InvalidInput(f"the header of {str(weights.path)!r} is damaged ({shown(str(error))}).") from None
-    known = {"llama": ("silu",), "bert": ("gelu", "gelu-tanh")}
-    fits = words[0] in known and words[1] in known[words[0]] and words[2] in ("neighbours", "halves")
-    if not fits or not all(isinstance(flag, bool) for flag in flags):
+    combinations = [("llama", "silu"), ("bert", "gelu"), ("bert", "gelu-tanh")]
+    if (
+        (shape.family, shape.activation) not in combinations
+        or shape.pairing not in ("neighbours", "halves")
+        or not all(isinstance(flag, bool) for flag in flags)
+    ):
         raise InvalidInput(f"the header of {str(weights.path)!r} names the family or parts {shown(words)}.")
     inside = {name: f"layers.{name}" for name in shape.layer_shapes()}
     return name, shape, inside, {name: f"outside.{name}" for name in shape.outside_shapes()}

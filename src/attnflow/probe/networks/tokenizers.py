@@ -7,12 +7,31 @@ from typing import Any
 
 from attnflow.checks import shown
 from attnflow.errors import InvalidInput
-from attnflow.text.tokenizers import AbstractTokenizer, Library, given_text
+from attnflow.text.tokenizers import AbstractTokenizer, Bytes, Library, given_text
 
 SMILES = re.compile(r"\[[^\]]*\]|Br|Cl|>>|%\d\d|.")
 """Words of chemical formulas: atoms in brackets, those of two letters, arrows, numbers of rings, single characters."""
 PRETOKENIZERS = ("smollm", "gpt-2")
 """Ways to cut texts before byte pairs are merged, as GGUF calls them, that are known here."""
+
+
+class Ids(AbstractTokenizer):
+    """Stand in for the tokenizer that a network came without: texts are read as bytes, tokens are shown as ids."""
+
+    note = (
+        "the network has no tokenizer: texts are read as bytes and tokens are shown by their ids, as <52>; give ids, "
+        "or put tokenizer.json beside the weights."
+    )
+
+    def __init__(self, name: str, vocabulary: int):
+        """Read texts for a network of this name and number of ids."""
+        self.bytes = Bytes(name, vocabulary)
+
+    def encode(self, text: str) -> list[int]:
+        return self.bytes.encode(text)
+
+    def words(self, ids: Sequence[int]) -> list[str]:
+        return [f"<{number}>" for number in ids]
 
 
 class Vocabulary(AbstractTokenizer):

@@ -191,7 +191,7 @@ def of_config(config: Mapping[str, Any]) -> tuple[Architecture, Naming]:
         )
         return shape, LLAMA
     odd = {
-        "hidden_act": get("hidden_act") not in ACTIVATIONS,
+        "hidden_act": get("hidden_act") not in tuple(ACTIVATIONS),  # a list or table has no hash
         "position_embedding_type": get("position_embedding_type", "absolute") != "absolute",
         "is_decoder": bool(get("is_decoder")),
         "num_hidden_groups": kind == "albert" and get("num_hidden_groups", 1) != 1,
