@@ -101,7 +101,7 @@ def test_float32_stays():
 
 def test_sums_are_chosen_inside(choices_of_a_cpu):
     many = af.uniform(af.Sphere(2), n=3000, seed=0)
-    chosen = (af.Attention(4.0) + -3.0 * af.Attention(9.0)).prepare(many)
+    chosen = (af.Attention(4.0) + -3.0 * af.Attention(9.0)).prepare(many, flowing=True)
     assert isinstance(chosen.parts[1].field.sum, Circle)
 
 

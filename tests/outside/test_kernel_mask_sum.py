@@ -81,7 +81,7 @@ def test_the_mask_gets_the_prefix_sums():
     for d in (2, 3):
         tokens = af.uniform(af.Sphere(d), n=3000, seed=0)
         field = af.Attention(9.0, mask=Forgetful(0.4))
-        made = field.prepare(tokens, tol=1e-8)
+        made = field.prepare(tokens, tol=1e-8, flowing=True)
         assert isinstance(made.sum, af.sums.Circle if d == 2 else af.sums.Harmonics)
         some = np.arange(0, 3000, 75)
         exact = field.velocity(tokens, at=tokens.positions[some], place=tokens.place[some])

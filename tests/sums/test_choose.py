@@ -144,10 +144,10 @@ def test_every_cheaper_option_that_is_not_chosen_has_a_reason():
 @pytest.mark.usefixtures("choices_of_a_cpu")
 def test_prepare_binds_once_and_reaches_the_parts():
     tokens = af.uniform(af.Sphere(2), n=5000)
-    field = af.Attention(9.0).prepare(tokens, 1e-10)
+    field = af.Attention(9.0).prepare(tokens, 1e-10, flowing=True)
     assert isinstance(field.sum, Circle)
     assert field.prepare(tokens, 1e-4) is field
-    both = (af.Attention(9.0) + af.Attention(1.0, value=-np.eye(2))).prepare(tokens, 1e-10)
+    both = (af.Attention(9.0) + af.Attention(1.0, value=-np.eye(2))).prepare(tokens, 1e-10, flowing=True)
     assert [type(part.sum) for part in both.parts] == [Circle, Circle]
     plain = af.Attention(9.0)
     velocity = plain.velocity(tokens)
