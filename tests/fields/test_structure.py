@@ -126,7 +126,9 @@ def test_the_error_of_a_sum_counts_what_multiplies_it(normaliser, mask):
 def test_wrappers_forget_nothing(wrap):
     """The sum is chosen through the wrapper, and its error reaches the outside with the wrapper's own factor."""
     many = af.uniform(af.Sphere(2), n=3_000, seed=0)
-    found = [s for s in jax.tree.leaves(wrap(af.Attention(9.0)).prepare(many, flowing=True), is_leaf=is_sum) if is_sum(s)]
+    found = [
+        s for s in jax.tree.leaves(wrap(af.Attention(9.0)).prepare(many, flowing=True), is_leaf=is_sum) if is_sum(s)
+    ]
     assert [type(s) for s in found] == [Circle]
     tokens = af.uniform(af.Sphere(2), n=64, seed=3)
     off, stated = true_error(wrap(af.Attention(6.0, sum=Circle(1e-4, 32))), wrap(af.Attention(6.0)), tokens)
@@ -182,7 +184,9 @@ def test_heads_with_shared_weights_are_one_sum():
     one = sum(drive(af.Attention(4.0, value=v), tokens) for v in values) / 3
     for field in heads:
         np.testing.assert_allclose(drive(field, tokens), one, atol=3e-10)
-    assert isinstance(af.Attention(9.0, value=values).prepare(af.uniform(af.Sphere(3), n=4_000), flowing=True).sum, FastSphere)
+    assert isinstance(
+        af.Attention(9.0, value=values).prepare(af.uniform(af.Sphere(3), n=4_000), flowing=True).sum, FastSphere
+    )
 
 
 def test_points_off_the_space_are_refused():
@@ -246,6 +250,7 @@ def test_a_tolerance_is_shared_out_by_the_size_of_the_values():
     """The mean may be off by a tenth of what its tenfold may be; small values leave the tolerance as it is."""
     tokens = af.uniform(af.Sphere(2), n=4000)
     tol = {
-        size: af.Attention(9.0, value=size * np.eye(2)).prepare(tokens, tol=1e-6, flowing=True).sum.tol for size in (0.1, 1.0, 10.0)
+        size: af.Attention(9.0, value=size * np.eye(2)).prepare(tokens, tol=1e-6, flowing=True).sum.tol
+        for size in (0.1, 1.0, 10.0)
     }
     assert tol == {0.1: 1e-6, 1.0: 1e-6, 10.0: pytest.approx(1e-7)}

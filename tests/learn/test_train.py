@@ -71,6 +71,20 @@ def test_the_first_step_is_that_of_adam(found):
         np.testing.assert_allclose(new - old, -0.015 * slope / (np.abs(slope) + 1e-8), rtol=0, atol=1e-8)
 
 
+def test_the_rate_decays_like_the_inverse_of_the_steps():
+    """rate/(1 + k/decay) at step k; at a rate of 1e-7 slopes stay what they are to 1e-6, and both memories are equal."""
+    plain, decaying = (trained(rate=1e-7, decay=decay) for decay in (None, 2.0))
+
+    def moves(training, k):
+        weights = [jax.tree.leaves(eqx.filter(training.field(0, mark=m), learn.trainable(BLOCK))) for m in (k, k + 1)]
+        return np.concatenate([np.ravel(new - old) for old, new in zip(*weights, strict=True)])
+
+    for k in range(4):
+        shrunk = np.vdot(moves(plain, k), moves(decaying, k)) / np.vdot(moves(plain, k), moves(plain, k))
+        # the difference of weights of order 1 that are 1e-7 apart has a relative error of 1e-9
+        assert shrunk == pytest.approx(1 / (1 + k / 2), rel=1e-5), k
+
+
 def test_a_seed_goes_its_own_way_whoever_is_beside_it(found):
     """Other shapes are another program: equal to rounding, which four steps of Adam near a slope of 0 enlarge."""
     alone = trained(seeds=[3])

@@ -61,7 +61,10 @@ def test_a_layer_is_one_step_of_its_field(net, states):
 
 
 def test_heads_are_those_of_the_field(net, states):
-    """Attention weights from the factored matrices: softmax of x^T Q^T K y / sqrt(d_k), without places and biases."""
+    """Attention weights from the factored matrices: softmax of x^T Q^T R_(j - i) K y / sqrt(d_k) + biases.
+
+    R_p turns pair k of coordinates by the angle p base^(-k/pairs) in the family Llama; the others have no R.
+    """
     heads, shape = net.heads_of(1), net.architecture
     assert heads.query.shape == heads.key.shape == heads.value.shape == (4, 8, 32)
     assert heads.output.shape == (4, 32, 8)
@@ -74,6 +77,21 @@ def test_heads_are_those_of_the_field(net, states):
         assert relative(states.hidden[1][0] + change, states.after_attention[1][0]) < ROUNDING
         assert (heads.key[0] == heads.key[1]).all()  # two heads share their keys
         assert (heads.query[0] != heads.query[1]).any()
+        angles = np.arange(len(x))[:, None] * shape.base ** (-np.arange(4) / 4)
+
+        def turned(vectors):
+            pairs = np.stack(
+                np.split(vectors, 2, axis=-1) if shape.pairing == "halves" else [vectors[..., ::2], vectors[..., 1::2]]
+            )
+            first, second = pairs
+            return np.concatenate(
+                [first * np.cos(angles) - second * np.sin(angles), first * np.sin(angles) + second * np.cos(angles)],
+                axis=-1,
+            )
+
+        logits = turned(x @ heads.query.mT) @ turned(x @ heads.key.mT).mT / np.sqrt(8)
+        weights = np.exp(logits) * np.tri(len(x))
+        assert relative(weights / weights.sum(-1, keepdims=True), states.attention[1]) < ROUNDING
         return
     bias = {name: own[f"{name}.bias"].reshape(4, 1, 8).astype(float) for name in ("query", "key")}
     query, key = (x @ getattr(heads, name).mT + bias[name] for name in ("query", "key"))

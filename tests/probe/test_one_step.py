@@ -25,6 +25,18 @@ def test_layers_that_are_euler_steps_of_a_flow_give_its_step(stream):
     assert found.distance < 1e-5
 
 
+def test_of_a_decoder_a_token_sees_itself_and_earlier_ones():
+    """Euler steps of causal attention, to rounding; a token that also saw the next one, or not itself, would be off."""
+    stream = FlowNetwork(beta=4.0, step=0.25, layers=4, causal=True).run(IDS)
+    no_sinks = [np.zeros(len(IDS), bool)]  # else the first token would be left out, as most attention goes there
+    step = af.probe.effective_step(stream, sinks=no_sinks)
+    assert step.step == pytest.approx(0.25, rel=1e-10)
+    assert step.beta == 4.0
+    assert step.r2 == pytest.approx(1.0, abs=1e-12)
+    everyone = af.probe.Stream(stream.hidden[0], after_attention=stream.after_attention[0])
+    assert af.probe.effective_step(everyone, sinks=no_sinks).r2 < 0.99
+
+
 def test_it_is_the_effective_time_of_a_single_layer(stream):
     """Two routes: sums over pairs of overlaps here, the velocity of the field there. Of one layer both are one fit."""
     part = af.probe.Stream(stream.hidden[0][1:3], causal=False)
