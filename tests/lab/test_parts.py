@@ -218,6 +218,73 @@ def test_the_address_keeps_every_setting_and_clamps_what_is_strange():
     assert "unknown" not in state
 
 
+DRAWN = """(chart, frames) => {
+  const [paths, texts] = [[], []];
+  const pen = { path: (points, look) => paths.push({ points, look }), text: (x, y, words) => texts.push(words), rect() {}, dot() {} };
+  const history = new modules.history.History(2, 3);
+  for (const frame of frames) history.push({ condensed: true, clusters: null, ...frame });
+  const run = { history, index: 0, colour: "own", setting: {}, prediction: null };
+  modules.charts[chart](pen, 330, 190, { runs: [run], chosen: 0, colours: {} });
+  const x = modules.axes.timeScale(modules.axes.inner(330, 190), frames.at(-1).t);
+  return { curves: paths.filter(({ look }) => look.stroke === "own"), texts, at: frames.map(({ t }) => x(t)) };
+}"""
+
+
+def frames_of(times, betas):
+    """Frames whose energy says how many of them came before."""
+    rows = enumerate(zip(times, betas, strict=True))
+    return [{"t": t, "beta": beta, "energy": -1.0 / (k + 1), "count": 9 - k} for k, (t, beta) in rows]
+
+
+def test_curves_show_where_beta_changed():
+    """Dotted lines stand at the last frames before a change; no strong stroke leads across them."""
+    times, betas = [0.1, 0.3, 1.0, 3.0, 5.0, 7.0], [9, 9, 25, 25, 4, 4]
+    for chart, written in (("drawEnergy", ["β = 4", "β = 25"]), ("drawCounts", ["β = 4", "β = 25"]), ("drawTree", [])):
+        strokes = v8.call(DRAWN, chart, frames_of(times, betas))
+        dotted = [path["points"] for path in strokes["curves"] if path["look"].get("dash")]
+        assert sorted(points[0][0] for points in dotted) == [strokes["at"][1], strokes["at"][3]]
+        assert all(points[0][0] == points[1][0] for points in dotted)
+        assert [words for words in strokes["texts"] if "β" in words] == written
+    energy = v8.call(DRAWN, "drawEnergy", frames_of(times, betas))["curves"]
+    strong = [path["points"] for path in energy if not path["look"].get("dash") and "alpha" not in path["look"]]
+    assert [[round(x, 9) for x, _ in line] for line in strong] == [
+        [round(x, 9) for x in strokes["at"][k : k + 2]] for k in (0, 2, 4)
+    ]
+    steady = v8.call(DRAWN, "drawEnergy", frames_of(times, [9] * 6))
+    assert [len(path["points"]) for path in steady["curves"]] == [6]
+
+
+@pytest.mark.parametrize("chart", ["drawEnergy", "drawCounts"])
+def test_frames_before_the_axis_begins_are_one_point(chart):
+    """The axis is logarithmic and begins at 0.05: frames at t = 0, 0.01, 0.03 have one place on it."""
+    curves = v8.call(DRAWN, chart, frames_of([0, 0.01, 0.03, 0.2, 1.0], [9] * 5))["curves"]
+    curve = max((path["points"] for path in curves), key=len)
+    assert len({y for x, y in curve if x == curve[0][0]}) == 1
+    assert v8.call("(t) => modules.axes.onAxis(t.map((one) => ({ t: one })))", [0]) == [{"t": 0}]
+
+
+def test_energy_never_falls_at_a_fixed_beta_alone():
+    words = """(setting, betas) => {
+      const engine = new modules.engine.Engine(setting);
+      const frames = betas.map((beta, k) => {
+        engine.set({ beta }, 0.1 * k);
+        while (!engine.towards(0.1 * (k + 1)));
+        return engine.frame(0.1 * (k + 1));
+      });
+      return modules.predict.predict(setting, frames, 1).words.energy;
+    }"""
+    fixed, changed = (v8.call(words, setting(n=12, tol=1e-4), betas) for betas in ([9, 9, 9], [9, 9, 4]))
+    assert fixed.startswith("E never falls at a fixed β.")
+    assert changed == f"{fixed} Dotted: β changed, and E depends on β."
+
+
+def test_times_beyond_numbers_are_written_as_powers():
+    assert v8.call("modules.axes.shownExp", 140 * np.log(10) * (1 + 1e-12)) == "10¹⁴⁰"
+    assert v8.call("modules.axes.shownExp", 400 * np.log(10) + np.log(2.5)) == "2.5·10⁴⁰⁰"
+    for value in (1.2e5, 3e40, 9.96e299):
+        assert v8.call("modules.axes.shownExp", np.log(value)) == v8.call("(value) => modules.axes.shown(value)", value)
+
+
 def test_every_panel_has_words_whatever_the_setting():
     panels = v8.call("() => modules.save.PANELS.map((one) => one[0])")
     for change in (
