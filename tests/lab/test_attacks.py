@@ -147,6 +147,43 @@ def test_clients_messages_credits_and_silence_are_bounded(server, monkeypatch):
     wait(lambda: not server.talks)
 
 
+def in_pieces(socket_, text, count):
+    """Send a message as `count` frames, of which all but the first and the last are empty."""
+    socket_.send([text, *[""] * (count - 2)])  # `send` adds an empty last frame
+
+
+def test_a_message_has_a_bounded_number_of_frames(server):
+    """Empty frames have no size, so that the bound of the size of a message does not count them."""
+    with client(server) as patient:
+        for _ in range(3):  # frames of one message do not count for the next
+            in_pieces(patient, '{"credit": 1}', limits.PIECES)
+        patient.send('{"set": {"beta": "' + "\u00e9" * 100 + '"}}')
+        number, reason = code(patient)
+        assert (number, len(reason.encode()) <= 123) == (1008, True)
+        assert reason.startswith("`beta` is '\u00e9\u00e9")
+    with client(server) as hasty:
+        with contextlib.suppress(ConnectionClosed):  # the server may hang up before the last piece is sent
+            in_pieces(hasty, '{"credit": 1}', limits.PIECES + 1)
+        assert code(hasty) == (1008, f"a message in more than {limits.PIECES} frames")
+    wait(lambda: not server.talks)
+
+
+NUMBERS = ["NaN", "Infinity", "-Infinity", "1e999", "1.5", "true", '"1"', "[1]", str(2**53)]
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_flows_have_whole_numbers(server, monkeypatch, number):
+    """NaN, which JSON cannot say, would go back to the page with the next message about the flow."""
+    monkeypatch.setattr(clients, "COMMAND", ["no process is started"])
+    with client(server) as socket_:
+        socket_.send(f'{{"start": {{"run": "x", "number": {number}}}}}')
+        ending, reason = code(socket_)
+        assert ending == 1008
+        assert reason.startswith("`number` is ")
+        assert reason.endswith("; send a whole number below 2^53")
+    wait(lambda: not server.talks)
+
+
 SMALL = "from attnflow.lab import limits, worker; limits.MEMORY = 400 * 2**20; worker.main()"
 
 

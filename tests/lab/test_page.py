@@ -100,6 +100,55 @@ def test_beta_changes_while_tokens_move_and_the_address_repeats_the_flow(page, a
     assert page.facts()["state"]["then"] == ""
 
 
+def note(page, name):
+    """What stands beside a control, as far as it is seen."""
+    return page.ask(
+        f"(() => {{ const e = document.getElementById('{name}-note'); return e.clientHeight ? e.textContent : ''; }})()"
+    )
+
+
+def test_what_is_refused_or_limited_is_said_beside_the_control(page, address):
+    page.open(f"{address}#{SMALL}&then=x&pitch=9")
+    assert page.ask("document.getElementById('notes').textContent") == (
+        "9 is above 1.57: pitch = 1.57. 1 of 1 changes of β cannot be read: later β = none."
+    )
+    refused = {
+        "value": ("foo", "I", "“foo” is no matrix"),
+        "n": ("99999999", "20000", "the most on the sphere: tokens = 20000"),
+    }
+    limited = {"noise": ("7", "1", "7 is above 1: noise κ = 1."), "seed": ("-1", "0", "-1 is below 0: seed = 0.")}
+    for name, (text, value, words) in (refused | limited).items():
+        assert note(page, name) == ""
+        choose(page, name, text)
+        assert words in note(page, name)
+        assert page.ask(f"document.getElementById('{name}').value") == value
+        assert page.ask(f"document.getElementById('{name}').getAttribute('aria-describedby')") == f"{name}-note"
+    page.ask("(() => { const e = document.getElementById('beta').nextSibling; e.value = 900; e.onchange(); })()")
+    assert note(page, "beta") == "900 is above 400: β = 400."
+    choose(page, "n", "50")
+    choose(page, "value", "-I")
+    assert note(page, "n") == note(page, "value") == ""
+    choose(page, "space", "circle")
+    choose(page, "value", "0,1,-1,0")
+    choose(page, "space", "sphere")
+    assert "V = I." in note(page, "value")
+    page.until("lab.facts().flows[0].t > 0.1")
+
+
+def test_another_beta_can_start_anew(page, address):
+    page.open(f"{address}#{SMALL}&speed=4")
+    page.until("lab.facts().flows[0].t > 1")
+    choose(page, "beta", "500")  # a place of the slider: 400 (500/1000)^3
+    page.until("lab.facts().flows[0].beta == 50 && location.hash.includes('then=')")
+    assert page.facts()["flows"][0]["t"] > 1
+    assert page.ask("document.querySelector('#panel-energy figcaption').textContent").endswith("E depends on β.")
+    choose(page, "restart", "on")
+    choose(page, "beta", "300")
+    page.until("lab.facts().flows[0].beta == 10.8 && lab.facts().flows[0].t < 1")
+    assert page.facts()["state"]["then"] == ""
+    assert page.facts()["state"]["beta"] == 10.8
+
+
 def test_one_cursor_links_all_panels(page, address):
     page.open(f"{address}#{SMALL}&speed=4")
     page.until("lab.facts().flows[0].t > 20")
@@ -251,6 +300,12 @@ def test_every_step_of_every_tour_names_things_that_are_there(page, address):
     )
     assert missing == []
     assert page.ask("import('/tours.js').then(({ TOURS }) => Object.keys(TOURS).length)") == 5
+    notes = page.ask(
+        "Promise.all([import('/tours.js'), import('/state.js')]).then(([{ TOURS }, { parsed }]) => {"
+        "const notes = {}; for (const { steps } of Object.values(TOURS)) for (const { hash } of steps) parsed(hash, notes);"
+        "return notes; })"
+    )
+    assert notes == {}
 
 
 def test_a_recording_shows_the_staircase(page, address):
@@ -268,10 +323,17 @@ def test_python_computes_and_the_page_comes_back_after_a_restart(page, tmp_path,
 
     monkeypatch.setattr(limits, "PER_CREDIT", 3600.0)  # a busy machine is no failure
     runs.execute(runs.parse_spec(toml(SPEC)), tmp_path / "done")
+    runs.execute(runs.parse_spec(toml(SPEC | {"solve": {"until": 0.1, "keep": ["energy"]}})), tmp_path / "bare")
     first = lab.Server(runs=tmp_path)
     with served(first):
         page.open(f"{first.address}#source=python&run=done")
         page.until("lab.facts().flows[0].frames == 21 && document.getElementById('form-field-beta')")
+        assert page.ask("[...document.querySelectorAll('#runs option')].map((e) => e.value)") == ["done"]
+        assert "bare has no frames" in page.ask("document.getElementById('undrawn').textContent")
+        choose(page, "axes", "x")
+        assert "names no coordinates" in note(page, "axes")
+        choose(page, "form-tokens-seed", "12345678901234567890")
+        assert "refused" in page.ask("document.getElementById('form-tokens-seed').nextSibling.textContent")
         assert "5 coordinates" in page.ask("document.getElementById('facts-A').textContent")
         choose(page, "form-field-beta", "hot")
         page.until("document.getElementById('message').textContent.includes('beta')")

@@ -1,7 +1,6 @@
 """Parts of the page in an embedded V8: sums, clusters, plateaus, theory, the state in the address, lines of Python."""
 
 import ast
-import json
 
 import numpy as np
 import pytest
@@ -201,7 +200,10 @@ def test_the_address_keeps_every_setting_and_clamps_what_is_strange():
     given = "#space=circle&n=50000&beta=30&model2=USA0&then=1.5:4,7:60&value=1,0,0,-2&t=12.5"
     state = v8.call("modules.state.parsed", given)
     assert (state["n"], state["model2"], state["value"], state["t"]) == (50000, "USA0", "1,0,0,-2", 12.5)
-    assert v8.call("modules.state.parsed", v8.call("modules.state.written", state)) == state
+    reread = (
+        "(state) => { const notes = {}; return [modules.state.parsed(modules.state.written(state), notes), notes]; }"
+    )
+    assert v8.call(reread, state) == [state, {}]
     strange = "#space=cube&n=1e99&beta=-5&seed=x&model=<b>&value=1,2,3&then=nan:1,5:&pitch=99&noise=&theme=toString&yaw=%&unknown=1"
     state = v8.call("modules.state.parsed", strange)
     expected = {
@@ -217,6 +219,179 @@ def test_the_address_keeps_every_setting_and_clamps_what_is_strange():
     }
     assert {key: state[key] for key in expected} == expected
     assert "unknown" not in state
+
+
+GARBAGE = [
+    "",
+    "foo",
+    "-1",
+    "1e99",
+    "99999999",
+    "2.5",
+    "1,2,3",
+    "1,0,0,-11",
+    "principal,1",
+    "{",
+    "nan:1,5:",
+    "x" * 20001,
+]
+ACCEPTED = """(space, garbage) => {
+  const { TABLE, parsed, accepted } = modules.state;
+  const state = parsed(`#space=${space}&then=1:2&zipf=0.5&words=a b&points=1,2,3,4&run=mine`);
+  return Object.entries(TABLE).flatMap(([key, { label, low, high, type }]) => garbage.map((given) => {
+    const notes = { [key]: "an older note" };
+    const value = accepted(key, given, state, notes);
+    const isSame = value === given || (given !== "" && value === Number(given));
+    const isAllowed = typeof value === "string" || (low <= value && value <= high && (type === "number" || Number.isInteger(value)));
+    return { key, given, isSame, isAllowed, ending: `: ${label} = ${value || (value === 0 ? 0 : "none")}.`, note: notes[key] ?? "" };
+  }));
+}"""
+ASIDE = ("The first ", "The last ", "There is no point ")
+"""How notes begin that say what a text means and leave it as it is."""
+
+
+@pytest.mark.parametrize("space", ["circle", "sphere"])
+def test_no_setting_is_changed_without_a_word(space):
+    """Whatever is given for whichever setting is accepted as it is, or a note says what stands there instead."""
+    rows = v8.call(ACCEPTED, space, GARBAGE)
+    assert len(rows) > 400
+    for row in rows:
+        note = row["note"]
+        assert row["isAllowed"], row
+        if row["isSame"]:
+            assert note == "" or note.startswith(ASIDE) or note.endswith("cannot be read."), row
+        else:
+            assert note.endswith(row["ending"]), row
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "value", "note"),
+    [
+        ("value", "foo", "I", "“foo” is no matrix; give I, -I or 9 numbers from -10 to 10, by rows: V = I."),
+        ("value", "−I", "-I", None),
+        ("n", "99999999", 20000, "99999999 is above 20000 tokens, the most on the sphere: tokens = 20000."),
+        ("n", "2.7", 3, "2.7 is not whole: tokens = 3."),
+        ("beta", "", 9, "No number was given: β = 9."),
+        ("noise", "-1", 0, "-1 is below 0: noise κ = 0."),
+        (
+            "axes",
+            "x",
+            "principal",
+            "“x” names no coordinates; give principal, or two or three such as 0,1,4: coordinates = principal.",
+        ),
+        ("axes", "0, 1 4", "0, 1 4", None),
+        ("model", "<b>", "SA", "“<b>” is none of SA, USA0: attention = SA."),
+        ("words", "w " * 130, ("w " * 130).strip(), "The first 120 of 130 words are tokens."),
+        ("points", ",".join(["1,2"] * 401), ",".join(["1,2"] * 401), "The first 400 of 401 points are tokens."),
+        ("points", "1,x,2", "1,x,2", "1 of 3 angles cannot be read."),
+        ("points", "1,2,3", "1,2,3", "The last angle has no partner, and is left out."),
+        ("t", "20000", 10000, "20000 is above 10000, where this page stops: time = 10000."),
+        ("then", "3:1,x,2:1", "2:1,3:1", "1 of 3 changes of β cannot be read: later β = 2:1,3:1."),
+    ],
+)
+def test_notes_say_what_was_refused_or_limited(key, text, value, note):
+    got = v8.call(
+        "(key, given) => { const notes = {}; const { parsed, accepted } = modules.state;"
+        "return [accepted(key, given, parsed(''), notes), notes[key] ?? null]; }",
+        key,
+        text,
+    )
+    assert got == [value, note]
+
+
+def test_an_address_and_another_space_say_what_they_change():
+    notes = """(hash) => {
+      const notes = {};
+      const state = modules.state.parsed(hash, notes);
+      const other = {};
+      const moved = modules.state.consistent({ ...state, space: "sphere" }, other);
+      return [notes, other, moved];
+    }"""
+    address = "#n=50000&space=circle&value=0,1,-1,0&then=1:2&seed=7"
+    assert v8.call(notes, address)[0] == {}  # the order of the parts does not matter
+    _, changes, state = v8.call(notes, address)
+    assert (state["n"], state["value"], state["seed"], state["then"]) == (20000, "I", 7, "1:2")
+    assert sorted(changes) == ["n", "value"]
+    refusals = v8.call(notes, "#colour=blue&spec=%7B&source=python&shape=cube&t=1e9")[0]
+    assert refusals == {
+        "shape": "“shape” is no setting of this page.",
+        "spec": "This address has a specification that cannot be read: specification = none.",
+        "colour": "“blue” is none of cluster, word: tokens by = cluster.",
+    }
+
+
+def test_forms_refuse_numbers_that_the_page_would_change():
+    for text in ("9007199254740992", "[1, 12345678901234567890]", "1e309", "[1e999]"):
+        assert not v8.call("modules.forms.isExact", text)
+    for text in ("9007199254740991", "0.12345678901234567", "1e300", "rk4", "[1, 2.5]", "-12", ""):
+        assert v8.call("modules.forms.isExact", text)
+
+
+DRAWN = """(chart, frames) => {
+  const [paths, texts] = [[], []];
+  const pen = { path: (points, look) => paths.push({ points, look }), text: (x, y, words) => texts.push(words), rect() {}, dot() {} };
+  const history = new modules.history.History(2, 3);
+  for (const frame of frames) history.push({ condensed: true, clusters: null, ...frame });
+  const run = { history, index: 0, colour: "own", setting: {}, prediction: null };
+  modules.charts[chart](pen, 330, 190, { runs: [run], chosen: 0, colours: {} });
+  const x = modules.axes.timeScale(modules.axes.inner(330, 190), frames.at(-1).t);
+  return { curves: paths.filter(({ look }) => look.stroke === "own"), texts, at: frames.map(({ t }) => x(t)) };
+}"""
+
+
+def frames_of(times, betas):
+    """Frames whose energy says how many of them came before."""
+    rows = enumerate(zip(times, betas, strict=True))
+    return [{"t": t, "beta": beta, "energy": -1.0 / (k + 1), "count": 9 - k} for k, (t, beta) in rows]
+
+
+def test_curves_show_where_beta_changed():
+    """Dotted lines stand at the last frames before a change; no strong stroke leads across them."""
+    times, betas = [0.1, 0.3, 1.0, 3.0, 5.0, 7.0], [9, 9, 25, 25, 4, 4]
+    for chart, written in (("drawEnergy", ["β = 4", "β = 25"]), ("drawCounts", ["β = 4", "β = 25"]), ("drawTree", [])):
+        strokes = v8.call(DRAWN, chart, frames_of(times, betas))
+        dotted = [path["points"] for path in strokes["curves"] if path["look"].get("dash")]
+        assert sorted(points[0][0] for points in dotted) == [strokes["at"][1], strokes["at"][3]]
+        assert all(points[0][0] == points[1][0] for points in dotted)
+        assert [words for words in strokes["texts"] if "β" in words] == written
+    energy = v8.call(DRAWN, "drawEnergy", frames_of(times, betas))["curves"]
+    strong = [path["points"] for path in energy if not path["look"].get("dash") and "alpha" not in path["look"]]
+    assert [[round(x, 9) for x, _ in line] for line in strong] == [
+        [round(x, 9) for x in strokes["at"][k : k + 2]] for k in (0, 2, 4)
+    ]
+    steady = v8.call(DRAWN, "drawEnergy", frames_of(times, [9] * 6))
+    assert [len(path["points"]) for path in steady["curves"]] == [6]
+
+
+@pytest.mark.parametrize("chart", ["drawEnergy", "drawCounts"])
+def test_frames_before_the_axis_begins_are_one_point(chart):
+    """The axis is logarithmic and begins at 0.05: frames at t = 0, 0.01, 0.03 have one place on it."""
+    curves = v8.call(DRAWN, chart, frames_of([0, 0.01, 0.03, 0.2, 1.0], [9] * 5))["curves"]
+    curve = max((path["points"] for path in curves), key=len)
+    assert len({y for x, y in curve if x == curve[0][0]}) == 1
+    assert v8.call("(t) => modules.axes.onAxis(t.map((one) => ({ t: one })))", [0]) == [{"t": 0}]
+
+
+def test_energy_never_falls_at_a_fixed_beta_alone():
+    words = """(setting, betas) => {
+      const engine = new modules.engine.Engine(setting);
+      const frames = betas.map((beta, k) => {
+        engine.set({ beta }, 0.1 * k);
+        while (!engine.towards(0.1 * (k + 1)));
+        return engine.frame(0.1 * (k + 1));
+      });
+      return modules.predict.predict(setting, frames, 1).words.energy;
+    }"""
+    fixed, changed = (v8.call(words, setting(n=12, tol=1e-4), betas) for betas in ([9, 9, 9], [9, 9, 4]))
+    assert fixed.startswith("E never falls at a fixed β.")
+    assert changed == f"{fixed} Dotted: β changed, and E depends on β."
+
+
+def test_times_beyond_numbers_are_written_as_powers():
+    assert v8.call("modules.axes.shownExp", 140 * np.log(10) * (1 + 1e-12)) == "10¹⁴⁰"
+    assert v8.call("modules.axes.shownExp", 400 * np.log(10) + np.log(2.5)) == "2.5·10⁴⁰⁰"
+    for value in (1.2e5, 3e40, 9.96e299):
+        assert v8.call("modules.axes.shownExp", np.log(value)) == v8.call("(value) => modules.axes.shown(value)", value)
 
 
 def test_every_panel_has_words_whatever_the_setting():
@@ -300,8 +475,7 @@ def test_a_second_start_of_the_same_setting_is_the_same_flow():
 @pytest.mark.slow
 def test_the_recording_is_what_the_library_computes():
     """Times were rounded to four digits, angles to 2^-16 of a turn; solve_long itself is repeatable."""
-    stored = json.loads(staircase.FILE.read_text(encoding="utf-8").partition("STAIRCASE = ")[2].rstrip(";\n"))
-    fresh = staircase.recording()
-    np.testing.assert_allclose(stored["times"], fresh["times"], rtol=1e-3)
-    off = (np.array(stored["angles"]) - np.array(fresh["angles"]) + 2**15) % 2**16 - 2**15
-    assert np.abs(off).max() <= 1
+    (times, turns), (fresh_times, fresh_turns) = staircase.stored(), staircase.recording()
+    np.testing.assert_allclose(times, fresh_times, rtol=1e-3)
+    differences = (turns - fresh_turns + 2**15) % 2**16 - 2**15
+    assert np.abs(differences).max() <= 1

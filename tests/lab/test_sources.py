@@ -216,7 +216,8 @@ def test_theory_stands_beside_flows_by_python(d):
     def facts(**field):
         space = {"name": "sphere", "dim": d}
         table = SPEC | {"tokens": SPEC["tokens"] | {"space": space}, "field": SPEC["field"] | field}
-        return picture_of(runs.parse_spec(toml(table)).work, {"positions"}, None, {"token": 24, "dim": d}).facts()
+        work = runs.parse_spec(toml(table)).work
+        return picture_of("a flow", work, None, {"positions": {"time": 1, "token": 24, "dim": d}}).facts()
 
     told = facts()
     assert (told["theory"], facts(normaliser={"name": "unnormalised", "clock": "USA0"})["theory"]) == ("SA", "USA0")

@@ -79,7 +79,8 @@ class Carried(AbstractSource):
     ):
         kept = {one.name: one.default for one in dataclasses.fields(work) if one.name == "keep"}  # type: ignore[arg-type]
         self.work = dataclasses.replace(work, **kept) if kept else work  # type: ignore[type-var]
-        self.name, self.axes, self.cancel, self.changed = name, axes, cancel, changed
+        super().__init__(name, axes)
+        self.cancel, self.changed = cancel, changed
         self.changes = Changes() if changes is None else changes
         if (tokens := getattr(work, "tokens", None)) is not None:
             check_tokens(int(np.prod(np.shape(tokens.positions)[:-1])))
@@ -165,6 +166,15 @@ class _Over(Exception):
     """The end of work of which no result is kept."""
 
 
+def shapes_of(layout: Layout) -> dict[str, dict[str, int]]:
+    """Shapes of the variables that work is going to save at each frame; none where it saves no frames."""
+    table = layout.tables.get("time", {})
+    return {
+        name: {dim: layout.most["time"] if dim == "time" else layout.sizes[dim] for dim in variable.dims}
+        for name, variable in table.items()
+    }
+
+
 class _Giving(AbstractSink):
     """Gives frames away and keeps nothing."""
 
@@ -181,10 +191,8 @@ class _Giving(AbstractSink):
 
     def begin(self, layout: Layout) -> None:
         self.layout = layout
-        if "time" not in layout.tables:
-            raise InvalidInput(f"the lab has no picture of {type(self.work).__name__}, which has no frames.")
         before = self.picture
-        self.picture = picture_of(self.work, set(layout.tables["time"]), self.source.axes, layout.sizes)
+        self.picture = picture_of(self.source.name, self.work, self.source.axes, shapes_of(layout))
         if before is not None:
             self.picture.look_as(before)
             return

@@ -14,7 +14,7 @@ from websockets.frames import CloseCode
 
 from attnflow.errors import InvalidInput
 from attnflow.lab import limits
-from attnflow.lab.limits import checked_beta
+from attnflow.lab.limits import checked_beta, read_message
 from attnflow.lab.websocket import Closed, WebSocket
 from attnflow.lab.worker import read_piece, write_piece
 
@@ -22,7 +22,6 @@ COMMAND = [sys.executable, "-m", "attnflow.lab.worker"]
 """The process of a client."""
 LOOK = 0.25
 """Seconds between two looks at the clock."""
-ASKED = {"forms", "start", "set", "credit"}
 
 
 class Client:
@@ -53,7 +52,7 @@ class Client:
                 self._look()
         except Closed:
             pass
-        except _Refused as refused:
+        except InvalidInput as refused:
             self.socket.close(CloseCode.POLICY_VIOLATION, str(refused))
         finally:
             with self.lock:
@@ -62,16 +61,9 @@ class Client:
     def _take(self, text: Any) -> None:
         """A message of the page: one of four, in JSON."""
         self.heard = time.monotonic()
-        try:
-            message = json.loads(text) if isinstance(text, str) else None
-        except (ValueError, RecursionError):
-            message = None
-        if not isinstance(message, dict) or len(message) != 1 or not set(message) <= ASKED:
-            raise _Refused("messages are JSON with one of the keys forms, start, set and credit")
+        message = read_message(text)
         with self.lock:
             if "start" in message:
-                if not isinstance(message["start"], dict):
-                    raise _Refused("`start` is a table with the key spec or run")
                 self.cancelled = self.heard if self.start is not None and self.began is None else None
                 self.start, self.credits, self.began = text, [], self.heard
                 self.number = message["start"].get("number")
@@ -80,17 +72,13 @@ class Client:
                     return  # the work ended while this credit was under way
                 self.credits.append(self.heard)
                 if len(self.credits) > limits.CREDITS:
-                    raise _Refused(f"more than {limits.CREDITS} frames asked for at a time")
+                    raise InvalidInput(f"more than {limits.CREDITS} frames asked for at a time")
                 text = '{"credit": 1}'
             elif "set" in message:
-                if not isinstance(message["set"], dict):
-                    raise _Refused("`set` is a table with the key beta")
+                beta = checked_beta(message["set"].get("beta"))
                 if self.start is None:
                     return
-                try:
-                    text = json.dumps({"set": {"beta": checked_beta(message["set"].get("beta"))}})
-                except InvalidInput as error:
-                    raise _Refused(str(error)) from None
+                text = json.dumps({"set": {"beta": beta}})
             self._hand_over(text)
 
     def _hand_over(self, text: str) -> None:
@@ -146,7 +134,7 @@ class Client:
         """Send away who is idle, end work that does not stop or takes too long."""
         now = time.monotonic()
         if now - self.heard > limits.IDLE:
-            raise _Refused(f"no message in {limits.IDLE:g} seconds")
+            raise InvalidInput(f"no message in {limits.IDLE:g} seconds")
         with self.lock:
             stuck = self.cancelled is not None and now - self.cancelled > limits.CANCEL
             owed_since = min([*self.credits[:1], *([] if self.began is None else [self.began])], default=now)
@@ -175,7 +163,3 @@ class Client:
             for pipe in (process.stdin, process.stdout):
                 with contextlib.suppress(OSError):
                     pipe.close()  # type: ignore[union-attr]
-
-
-class _Refused(Exception):
-    """What a client did that ends the talk."""

@@ -1,5 +1,6 @@
 """What a client of the lab may ask for, and what it is refused."""
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,15 @@ FOLDER = 2**30
 """Bytes of arrays of a run folder that is written for a client."""
 DEPTH = 12
 """Tables inside tables."""
+
+PIECES = 64
+"""Frames of the WebSocket protocol in which one message may come."""
+NUMBERS = 2**53
+"""Numbers of flows are smaller, so that JavaScript can count them."""
+Axes = tuple[int, ...] | None
+"""Coordinates of tokens that are drawn; None for principal ones."""
+KEYS = {"forms", "start", "set", "credit"}
+"""What a message of the page may be."""
 
 FREE = {"seed", "until", "times", "t"}
 """Keys whose numbers are not sizes."""
@@ -90,6 +100,38 @@ def checked_beta(beta: Any) -> float:
     if isinstance(beta, bool) or not isinstance(beta, int | float) or not 0 <= beta <= HOTTEST:
         raise InvalidInput(f"`beta` is {shown(beta)}; give a number from 0 to {HOTTEST:g}.")
     return float(beta)
+
+
+def checked_axes(axes: Any) -> Axes:
+    """The coordinates that a client asks for: "principal" or nothing, or two or three different whole numbers."""
+    if axes is None or axes == "principal":
+        return None
+    are_counts = isinstance(axes, list | tuple) and all(type(axis) is int and axis >= 0 for axis in axes)
+    if not are_counts or not 2 <= len(set(axes)) == len(axes) <= 3:
+        raise InvalidInput(f"`axes` is {shown(axes)}; give two or three coordinates, such as [0, 1, 4], or principal.")
+    return tuple(axes)
+
+
+def read_message(text: Any) -> dict[str, Any]:
+    """The message of a client as a table with one of the keys `KEYS`.
+
+    Raises:
+        InvalidInput: if the text is something else, or if the number of a flow, which goes back to the page with
+            every message about the flow, is not whole.
+    """
+    try:
+        message = json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        message = None
+    if not isinstance(message, dict) or len(message) != 1 or not message.keys() <= KEYS:
+        raise InvalidInput("messages are JSON with one of the keys forms, start, set and credit")
+    (key, value), *_ = message.items()
+    if key in ("start", "set") and not isinstance(value, dict):
+        raise InvalidInput(f"`{key}` is {shown(value)}; send a table")
+    number = value.get("number") if key == "start" else None
+    if number is not None and not (type(number) is int and abs(number) < NUMBERS):
+        raise InvalidInput(f"`number` is {shown(number)}; send a whole number below 2^53")
+    return message
 
 
 def is_single(root: Path) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from attnflow import fields, masks, observe, spaces
 from attnflow.errors import InvalidInput
 from attnflow.lab.frames import pack
+from attnflow.lab.limits import Axes
 from attnflow.precision import full_precision
 from attnflow.tokens import Tokens
 from attnflow.wording import shown
@@ -30,14 +31,11 @@ class Eye:
     """(d, 3) orthonormal columns."""
 
     @classmethod
-    def looking(cls, axes: Any, d: int) -> "Eye":
-        """The eye that a message asks for: "principal", or numbers of coordinates."""
-        if axes in (None, "principal") or d <= 3:
-            return cls(tuple(range(d)) if d <= 3 else None)
-        whole = isinstance(axes, list) and all(type(one) is int and 0 <= one < d for one in axes)
-        if not whole or not 2 <= len(set(axes)) == len(axes) <= 3:
-            raise InvalidInput(f"`axes` is {shown(axes)}; give two or three of the numbers 0 to {d - 1}, or principal.")
-        return cls(tuple(axes))
+    def looking(cls, axes: Axes, d: int) -> "Eye":
+        """The eye that looks at tokens in d dimensions along `axes`; up to three dimensions are all drawn."""
+        if axes is not None and max(axes) >= d:
+            raise InvalidInput(f"`axes` is {shown(list(axes))}; give coordinates from 0 to {d - 1}, or principal.")
+        return cls(tuple(range(d)) if d <= 3 else axes)
 
     @property
     def count(self) -> int:
@@ -77,7 +75,7 @@ def evenly(n: int, most: int) -> np.ndarray:
 class Painter:
     """Makes frames of one system: it knows the space, the field, and how to look."""
 
-    def __init__(self, space: Any, field: Any, axes: Any, dim: int, beta: float | None):
+    def __init__(self, space: Any, field: Any, axes: Axes, dim: int, beta: float | None):
         self.space, self.field, self.beta = space, field, beta
         self.eye = Eye.looking(axes, dim)
         self.spherical = isinstance(space, spaces.Sphere)

@@ -1,14 +1,16 @@
 """How rows of saved variables become frames: tokens that move, or a density that spreads."""
 
 import abc
-from typing import Any
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
-from attnflow import fields, meanfield, spaces
+from attnflow import fields, spaces
 from attnflow.axes import Along
 from attnflow.errors import InvalidInput
-from attnflow.lab.limits import check_tokens
+from attnflow.lab.limits import Axes, check_tokens
 from attnflow.lab.pictures import (
     DensityPainter,
     Painter,
@@ -23,12 +25,17 @@ AROUND, OVER = 256, 2000
 """Points of a density on the circle and on the sphere."""
 LATEST = 690.0
 """The largest log t: e^690 is about 10^300."""
-OWN = {"time", "token", "dim", "cell", "harmonic", "degree", "order", "part"}
-"""Dimensions of one frame; of others, which make a batch, the first member is shown."""
+FRAME_DIMS = {"time", "token", "dim", "cell", "harmonic", "degree", "order", "part"}
+"""Dimensions of frames; of any other, which makes a batch, the first member is shown."""
+Shapes = Mapping[str, Mapping[Any, int]]
+"""Sizes of the dimensions of variables, by the name of the variable."""
 
 
 class AbstractPicture(abc.ABC):
     """How rows become frames."""
+
+    starts: ClassVar[tuple[str, ...]]
+    """Parts of work of which the picture needs one."""
 
     @abc.abstractmethod
     def facts(self) -> dict[str, Any]:
@@ -47,13 +54,11 @@ class AbstractPicture(abc.ABC):
 class Moving(AbstractPicture):
     """Tokens that move."""
 
-    def __init__(self, work: Any, axes: Any, sizes: dict[str, int]):
+    starts = ("tokens",)
+
+    def __init__(self, work: Any, axes: Axes, shapes: Shapes):
         field, tokens = getattr(work, "field", None), work.tokens
-        check_tokens(
-            sizes["token"] * int(np.prod([size for name, size in sizes.items() if name not in OWN | {"side"}]))
-        )
-        self.members = int(np.prod([size for name, size in sizes.items() if name not in OWN | {"side", "merge"}]))
-        self.n, self.d = sizes["token"], sizes["dim"]
+        self.n, self.d = (shapes["positions"][dim] for dim in ("token", "dim"))
         flat = np.asarray(tokens.masses).reshape(-1, self.n)[0]
         self.masses = flat / flat.sum()
         self.place = np.asarray(tokens.place).reshape(-1, self.n)[0]
@@ -79,7 +84,9 @@ class Moving(AbstractPicture):
 class Spread(AbstractPicture):
     """A density on the circle or the sphere, by coefficients or by cells."""
 
-    def __init__(self, work: Any):
+    starts = ("density", "cells")
+
+    def __init__(self, work: Any, axes: Axes, shapes: Shapes):
         self.work, self.cells = work, getattr(work, "cells", None)
         circle = work.cells.dim == 2 if self.cells is not None else work.density.basis.dim == 2
         zonal = self.cells.zonal if self.cells is not None else work.density.basis.named == "heights"
@@ -136,17 +143,44 @@ def _model(work: Any) -> str | None:
         return None
 
 
-def picture_of(work: Any, names: set[str], axes: Any, sizes: dict[str, int]) -> AbstractPicture:
-    """How frames with these variables are drawn."""
-    if "positions" in names and getattr(work, "tokens", None) is not None:
-        return Moving(work, axes, sizes)
-    if "masses" in names and isinstance(getattr(work, "cells", None), meanfield.Cells):
-        return Spread(work)
-    if "coefficients" in names and isinstance(getattr(work, "density", None), meanfield.Density):
-        return Spread(work)
-    raise InvalidInput(f"the lab has no picture of {type(work).__name__}; its frames hold {', '.join(sorted(names))}.")
+def picture_class(name: str, shapes: Shapes) -> type[Moving] | type[Spread]:
+    """Find the picture that saved variables allow.
+
+    Arguments:
+        name: what the variables were saved by, for a refusal.
+        shapes: the shapes of the variables that have frames.
+
+    Raises:
+        InvalidInput: if the lab cannot draw these variables, or there are too many tokens.
+    """
+    positions, masses, coefficients = (shapes.get(key, {}) for key in ("positions", "masses", "coefficients"))
+    if {"time", "token", "dim"} <= positions.keys():
+        check_tokens(math.prod(size for dim, size in positions.items() if dim == "token" or dim not in FRAME_DIMS))
+        return Moving
+    has_one_density = "time" in coefficients and coefficients.keys() <= FRAME_DIMS
+    if has_one_density or {"time", "cell"} <= masses.keys():
+        return Spread
+    raise InvalidInput(
+        f"{name} has no frames with positions of tokens or a density; the lab draws what solve, solve_long, evolve and "
+        "evolve_cells save."
+    )
+
+
+def picture_of(name: str, work: Any, axes: Axes, shapes: Shapes) -> AbstractPicture:
+    """The picture that draws the frames of work.
+
+    Arguments:
+        name: what the frames were saved by, for a refusal.
+        work: the work that computes or computed the frames.
+        axes: the coordinates of tokens that are drawn, as `checked_axes` gives them.
+        shapes: the shapes of the variables that have frames.
+    """
+    kind = picture_class(name, shapes)
+    if all(getattr(work, part, None) is None for part in kind.starts):
+        raise InvalidInput(f"the start of {name} is made by a plugin, which the lab does not run; open it in Python.")
+    return kind(work, axes, shapes)
 
 
 def first_member(values: Any, dims: tuple[str, ...], k: int) -> np.ndarray:
     """Row k of a variable, of the first member of a batch."""
-    return np.asarray(values[tuple(k if d == "time" else slice(None) if d in OWN else 0 for d in dims)])
+    return np.asarray(values[tuple(k if d == "time" else slice(None) if d in FRAME_DIMS else 0 for d in dims)])

@@ -22,6 +22,7 @@ class Saved(AbstractSource):
 
     def __init__(self, asked: dict[str, Any], root: Path | None, cancel: Callable[[], bool]):
         self.path, self.cancel = folder_for(asked.get("save"), root), cancel
+        super().__init__(self.path.name, None)
         table = asked.get("spec")
         if isinstance(address := asked.get("address"), str):
             table = table_of(address)

@@ -140,7 +140,7 @@ class Server(http.server.ThreadingHTTPServer):
         from attnflow.lab.clients import Client
         from attnflow.lab.websocket import CloseCode, Closed, WebSocket
 
-        connection = WebSocket(request, limits.MESSAGE)
+        connection = WebSocket(request)
         with contextlib.suppress(Closed):
             if not connection.accept(self._why_not, PATIENCE):
                 return

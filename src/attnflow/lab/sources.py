@@ -1,6 +1,8 @@
 """Where frames come from: a finished run, the states of a trained network; `carried` and `swept` have two more."""
 
 import abc
+import contextlib
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,9 +11,9 @@ import numpy as np
 
 from attnflow import probe, runs
 from attnflow.errors import AttnflowError, InvalidInput
-from attnflow.lab.limits import check_tokens, is_single
+from attnflow.lab.limits import check_tokens, checked_axes, is_single
 from attnflow.lab.pictures import Painter, labels_of
-from attnflow.lab.rows import OWN, picture_of
+from attnflow.lab.rows import FRAME_DIMS, picture_class, picture_of
 from attnflow.spaces import Sphere
 from attnflow.wording import shown
 
@@ -20,6 +22,9 @@ STREAMS = (".npz", ".safetensors")
 
 class AbstractSource(abc.ABC):
     """Frames one after the other; `begun` is told first."""
+
+    def __init__(self, name: str, axes: Any):
+        self.name, self.axes = name, checked_axes(axes)
 
     @abc.abstractmethod
     def stream(self, begun: Callable[[dict[str, Any]], None], give: Callable[[bytes], None]) -> str:
@@ -30,34 +35,33 @@ class Finished(AbstractSource):
     """A run folder."""
 
     def __init__(self, path: Path, axes: Any):
-        self.result, self.axes, self.name = runs.open_run(path), axes, path.name
+        super().__init__(path.name, axes)
+        self.result = runs.open_run(path)
 
     def stream(self, begun: Callable[[dict[str, Any]], None], give: Callable[[bytes], None]) -> str:
         """The frames of the folder, read as they are given."""
         data = self.result.dataset
-        rows = {str(name) for name, values in data.variables.items() if "time" in values.dims}
-        picture = picture_of(
-            self.result.work, rows, self.axes, {str(k): v for k, v in data.sizes.items() if k != "time"}
-        )
+        shapes = {str(name): values.sizes for name, values in data.variables.items() if "time" in values.dims}
+        picture = picture_of(self.name, self.result.work, self.axes, shapes)
         begun(picture.facts() | {"name": self.name, "frames": data.sizes["time"]})
-        wanted = rows & {"time", "positions", "energy", "log_time", "masses", "coefficients"}
+        names = shapes.keys() & {"positions", "energy", "log_time", "masses", "coefficients"}
         for k in range(data.sizes["time"]):
-            row = data[[name for name in wanted if name != "time"]].isel(time=k).load()
+            row = data[list(names)].isel(time=k).load()
             found = {str(name): _first(values) for name, values in row.data_vars.items()}
             give(picture.frame(found | {"time": np.asarray(data["time"].values[k])}))
         return str(data.attrs.get("message", "the last frame of the run."))
 
 
 def _first(values: Any) -> np.ndarray:
-    return np.asarray(values.isel({dim: 0 for dim in values.dims if dim not in OWN}).values)
+    return np.asarray(values.isel({dim: 0 for dim in values.dims if dim not in FRAME_DIMS}).values)
 
 
 class Layers(AbstractSource):
     """The states of a trained network, layer by layer: the first text of a stream."""
 
     def __init__(self, path: Path, axes: Any):
+        super().__init__(path.name, axes)
         self.stream_ = probe.open_stream(path).text(0)
-        self.axes, self.name = axes, path.name
         check_tokens(self.stream_.lengths[0])
 
     def stream(self, begun: Callable[[dict[str, Any]], None], give: Callable[[bytes], None]) -> str:
@@ -90,6 +94,33 @@ def listed(root: Path | None) -> dict[str, Path]:
     found = [run.path for run in runs.list_runs(root)] + sorted(file.parent for file in root.glob("*/sweep.json"))
     found += [file for file in sorted(root.iterdir()) if file.suffix in STREAMS]
     return {path.name: path for path in found if path.resolve().is_relative_to(root.resolve())}
+
+
+def why_not_drawn(path: Path) -> str:
+    """The reason why the lab cannot draw what `listed` found at a path, in a sentence; empty if it can.
+
+    Only manifests and the descriptions of arrays are read, so that a long list costs little.
+    """
+    if not (path / "manifest.json").is_file():
+        return ""
+    try:
+        run = runs.Run.open(path)
+        if "kind" not in run.manifest():
+            runs.spec_of(run)  # refuses experiments, and work that was made in Python
+        picture_class(path.name, _shapes_on_disk(run.arrays))
+    except AttnflowError as error:
+        return str(error)
+    return ""
+
+
+def _shapes_on_disk(arrays: Path) -> dict[str, dict[str, int]]:
+    """Shapes of the variables that a picture may need, as the metadata of a Zarr store says them."""
+    shapes = {}
+    for name in ("positions", "masses", "coefficients"):
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            metadata = json.loads((arrays / name / "zarr.json").read_text(encoding="utf-8"))
+            shapes[name] = dict(zip(metadata["dimension_names"], metadata["shape"], strict=True))
+    return shapes
 
 
 def chosen(name: Any, root: Path | None) -> Path:

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from attnflow.errors import AttnflowError, InvalidInput
-from attnflow.lab.carried import Carried
+from attnflow.flows.driver import Drive
+from attnflow.lab.carried import Carried, shapes_of
 from attnflow.lab.frames import pack
-from attnflow.lab.rows import OWN, picture_of
+from attnflow.lab.rows import FRAME_DIMS, picture_class, picture_of
 from attnflow.lab.sources import AbstractSource
 from attnflow.sweeps import Sweep, open_sweep
 from attnflow.sweeps.source import SpecSource
@@ -23,27 +24,35 @@ DULL = {"floor", "resolved"}
 
 
 class Swept(AbstractSource):
-    """The flow at a point of a sweep: as it was kept, else carried out again; no tokens where a function was swept."""
+    """The flow at a point of a sweep: as it was kept, or carried out again; numbers alone where none can be drawn."""
 
     def __init__(self, path: Path, axes: Any, at: Any, cancel: Callable[[], bool]):
-        self.sweep, self.axes, self.name, self.cancel = open_sweep(path), axes, path.name, cancel
+        super().__init__(path.name, axes)
+        self.sweep, self.cancel = open_sweep(path), cancel
         self.at = checked_point(at, [len(axis) for axis in self.sweep.plan.axes])
         self.data = self.sweep.dataset
         place = dict(zip((axis.dim for axis in self.sweep.plan.axes), self.at, strict=True))
         self.row = self.data.isel(place)
 
     def stream(self, begun: Callable[[dict[str, Any]], None], give: Callable[[bytes], None]) -> str:
-        """Frames of the flow at the point; the page is told the curves first."""
+        """Frames of the flow at the point; the page is told the curves first.
+
+        Of a point without a flow that can be drawn there is one frame without tokens.
+        """
         about = {"sweep": self.facts()}
         work = self._work()
-        if work is None:
+        if work is not None and "positions" in self.row and bool(self.row["done"]):
+            return self._kept(work, lambda facts: begun(facts | about), give)
+        try:
+            if work is None:
+                raise InvalidInput(f"{self.name} has no flows: it is a sweep of a function, or uses a plugin.")
+            carried = Carried(work, self.name, self.axes, self.cancel)
+            picture_class(self.name, shapes_of(Drive(carried.work.checked()).layout))
+        except InvalidInput as reason:
             begun({"n": 0, "d": 3, "shown": 3, "space": "", "labels": None, "masses": None, "kind": "numbers"} | about)
             numbers = {"t": 0.0, "beta": None, "order": None, "condensed": False, "count": 0}
             give(pack(numbers, {"positions": np.zeros((0, 3), "<f4")}))
-            return "a point of a sweep of which no flow can be shown; its numbers are in the panel."
-        if "positions" in self.row and bool(self.row["done"]):
-            return self._kept(work, lambda facts: begun(facts | about), give)
-        carried = Carried(work, self.name, self.axes, self.cancel)
+            return f"{reason} Its numbers are in the panel of the sweep."
         return "computed again: " + carried.stream(lambda facts: begun(facts | about), give)
 
     def _work(self) -> Any:
@@ -57,16 +66,16 @@ class Swept(AbstractSource):
 
     def _kept(self, work: Any, begun: Callable[[dict[str, Any]], None], give: Callable[[bytes], None]) -> str:
         """Frames that the sweep kept; rows that are empty belong to longer flows."""
-        whole = [name for name, values in self.row.data_vars.items() if set(values.dims) <= OWN]
-        rows = self.row[whole]
+        flow_names = [name for name, values in self.row.data_vars.items() if set(values.dims) <= FRAME_DIMS]
+        rows = self.row[flow_names]
         tokens = work.tokens
         cut = rows.isel(token=slice(tokens.n), dim=slice(tokens.dim)).dropna("time", how="all", subset=["positions"])
-        names = {str(name) for name, values in cut.variables.items() if "time" in values.dims} | {"time"}
-        picture = picture_of(work, names, self.axes, {"token": tokens.n, "dim": tokens.dim})
+        shapes = {str(name): values.sizes for name, values in cut.variables.items() if "time" in values.dims}
+        picture = picture_of(self.name, work, self.axes, shapes)
         begun(picture.facts() | {"name": self.name, "frames": cut.sizes["time"]})
-        shown_ = [name for name in ("positions", "energy") if name in names]
+        frame_names = [name for name in ("positions", "energy") if name in shapes]
         for k in range(cut.sizes["time"]):
-            row = cut[shown_].isel(time=k).load()
+            row = cut[frame_names].isel(time=k).load()
             found = {str(name): np.asarray(values.values) for name, values in row.data_vars.items()}
             give(picture.frame(found | {"time": np.asarray(cut["time"].values[k])}))
         return "the last frame that the sweep kept."

@@ -14,8 +14,13 @@ from websockets.http11 import Request
 from websockets.protocol import OPEN
 from websockets.server import ServerProtocol
 
+from attnflow.errors import InvalidInput
+from attnflow.lab import limits
+
 SLOW = 30.0
 """Seconds that a client may take to receive what it is sent."""
+REASON = 123
+"""Bytes of the reason in a closing frame, by the protocol."""
 
 
 class Closed(Exception):
@@ -25,11 +30,12 @@ class Closed(Exception):
 class WebSocket:
     """Messages of a client, one after the other; sending is safe from several threads."""
 
-    def __init__(self, connected: socket.socket, most: int):
-        self.socket, self.protocol = connected, ServerProtocol(max_size=most)
+    def __init__(self, connected: socket.socket):
+        self.socket, self.protocol = connected, ServerProtocol(max_size=limits.MESSAGE)
         self.lock = threading.Lock()
         self.messages: deque[str | bytes] = deque()
         self.pieces: list[Frame] = []
+        """The frames so far of a message that is not complete, `limits.PIECES` at most."""
 
     def accept(self, why_not: Callable[[Request], str], patience: float) -> bool:
         """Read the request and answer it; `why_not` gives the reason of a refusal, empty for none."""
@@ -50,7 +56,12 @@ class WebSocket:
         return self.protocol.state is OPEN
 
     def receive(self, timeout: float) -> str | bytes | None:
-        """The next message; None if none comes in this time."""
+        """The next message; None if none comes in this time.
+
+        Raises:
+            Closed: if the other side has left.
+            InvalidInput: if a message has too many frames.
+        """
         end = time.monotonic() + timeout
         while not self.messages:
             left = end - time.monotonic()
@@ -78,17 +89,22 @@ class WebSocket:
             self._flush()
 
     def close(self, code: int = CloseCode.GOING_AWAY, reason: str = "") -> None:
-        """Say good-bye."""
+        """Say good-bye; a reason that is too long for the protocol is cut."""
         with self.lock, contextlib.suppress(Closed):
             if self.protocol.state is OPEN:
-                self.protocol.send_close(code, reason)
+                self.protocol.send_close(code, reason.encode()[:REASON].decode(errors="ignore"))
                 self._flush()
 
     def _take(self, event: Any) -> None:
-        """Frames of one message make it whole."""
+        """Add a frame to its message; when the message is complete, it waits in `messages`.
+
+        The protocol bounds the size of a message. The number of its frames is bounded here: empty ones have no size.
+        """
         if not isinstance(event, Frame) or event.opcode not in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT):
             return
         self.pieces.append(event)
+        if len(self.pieces) > limits.PIECES:
+            raise InvalidInput(f"a message in more than {limits.PIECES} frames")
         if event.fin:
             whole = b"".join(bytes(piece.data) for piece in self.pieces)
             is_text = self.pieces[0].opcode is Opcode.TEXT

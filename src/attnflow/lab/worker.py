@@ -7,9 +7,9 @@ Both are pieces with a letter for their kind, T for text in JSON and B for a fra
     {"run": name, "axes": axes, "at": [k, ...]}                a finished run, a stream, or a sweep and a point of it
     {"save": name, "spec": table} or {"save": name, "address": text}    a run folder to write
 
-Out: {"forms": ...}, {"begun": ...}, frames, one a credit, {"changed": {"t": t, "beta": beta, "planned": whether it was
-in "then"}}, {"ended": words}, {"error": words}, {"stopped": 1} when work made way for other work. The process ends with
-its input.
+Out: {"forms": ..., "runs": names, "undrawn": {name: reason}}, {"begun": ...}, frames, one a credit,
+{"changed": {"t": t, "beta": beta, "planned": whether it was in "then"}}, {"ended": words}, {"error": words},
+{"stopped": 1} when work made way for other work. The process ends with its input.
 """
 
 import contextlib
@@ -110,11 +110,13 @@ class Worker:
                 self.start(asked)
 
     def tell_forms(self) -> None:
-        """What there is to choose from."""
+        """Say what can be chosen: forms, the names of what can be opened, and why other folders cannot be drawn."""
         from attnflow.lab.forms import forms
-        from attnflow.lab.sources import listed
+        from attnflow.lab.sources import listed, why_not_drawn
 
-        self.say(forms=forms(), runs=list(listed(self.root)))
+        reasons = {name: why_not_drawn(path) for name, path in listed(self.root).items()}
+        undrawn = {name: reason for name, reason in reasons.items() if reason}
+        self.say(forms=forms(), runs=[name for name in reasons if name not in undrawn], undrawn=undrawn)
 
     def source(self, asked: dict[str, Any]) -> Any:
         """Where the frames come from that a message asks for."""

@@ -25,6 +25,11 @@ export function timeScale(box, last) {
   return (t) => box.left + ((box.right - box.left) * Math.log(Math.max(t, FIRST) / FIRST)) / end;
 }
 
+/** Frames that the axis has room for: of those up to its beginning, the last one. */
+export function onAxis(frames) {
+  return frames.slice(Math.max(0, frames.findLastIndex(({ t }) => t <= FIRST)));
+}
+
 /** The time at a share of the axis. */
 export function timeAt(share, last) {
   return FIRST * (horizon(last) / FIRST) ** Math.min(1, Math.max(0, share));
@@ -48,27 +53,36 @@ export function ticks(low, high, count = 4) {
 export function shown(value, digits = 3) {
   if (!Number.isFinite(value)) return "–";
   const size = Math.abs(value);
-  const text =
-    size !== 0 && (size < 1e-3 || size >= 1e5) ? power(value, digits) : String(Number(value.toPrecision(digits)));
+  const isFar = size !== 0 && (size < 1e-3 || size >= 1e5);
+  const text = isFar ? power(value, 0, Math.max(digits - 2, 0)) : String(Number(value.toPrecision(digits)));
   return text.replace("-", "−");
 }
 
-function power(value, digits) {
-  const [head, exponent] = value.toExponential(Math.max(digits - 2, 0)).split("e");
-  const raised = [...String(Number(exponent))].map((c) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(c)]).join("");
+/** e^logarithm in few letters, also where no number of JavaScript is as large. */
+export function shownExp(logarithm) {
+  const tens = Math.floor(logarithm / Math.LN10);
+  return power(Math.exp(logarithm - tens * Math.LN10), tens, 1);
+}
+
+/** value 10^tens with a raised exponent. */
+function power(value, tens, digits) {
+  const [head, exponent] = value.toExponential(digits).split("e");
+  const raised = [...String(Number(exponent) + tens)].map((c) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(c)]).join("");
   return Number(head) === 1 ? `10${raised}` : `${Number(head)}·10${raised}`;
+}
+
+/** A line across a box, and one from its top to its bottom. */
+export function across(pen, box, y, look) {
+  pen.path([[box.left, y], [box.right, y]], look);
+}
+export function upright(pen, box, x, look) {
+  pen.path([[x, box.top], [x, box.bottom]], look);
 }
 
 /** The horizontal axis of log time, with the cursor. */
 export function timeAxis(pen, box, last, colours, cursor) {
   const x = timeScale(box, last);
-  pen.path(
-    [
-      [box.left, box.bottom],
-      [box.right, box.bottom],
-    ],
-    { stroke: colours.grey, width: 0.8 },
-  );
+  across(pen, box, box.bottom, { stroke: colours.grey, width: 0.8 });
   const decades = Math.ceil(Math.log10(horizon(last) / 0.1) / TICKS);
   for (let t = 0.1; t <= horizon(last) * 1.0001; t *= 10 ** decades) {
     pen.path(
@@ -82,14 +96,7 @@ export function timeAxis(pen, box, last, colours, cursor) {
       pen.text(x(t), box.bottom + 14, shown(t), { fill: colours.grey, size: 10, align: "center" });
   }
   pen.text(box.right, box.bottom + 14, "t", { fill: colours.grey, size: 11, align: "right", weight: "italic" });
-  if (cursor !== null)
-    pen.path(
-      [
-        [x(cursor), box.top],
-        [x(cursor), box.bottom],
-      ],
-      { stroke: colours.ink, width: 0.8, alpha: 0.7 },
-    );
+  if (cursor !== null) upright(pen, box, x(cursor), { stroke: colours.ink, width: 0.8, alpha: 0.7 });
   return x;
 }
 
@@ -100,13 +107,7 @@ export function valueAxis(pen, box, low, high, colours, count = 4) {
   const most = Math.max(...marks.map(Math.abs));
   const digits = Math.ceil(Math.log10(most / (marks[1] - marks[0]))) + 1; // so that no two marks read the same
   for (const value of marks) {
-    pen.path(
-      [
-        [box.left, y(value)],
-        [box.right, y(value)],
-      ],
-      { stroke: colours.faint, width: 0.7 },
-    );
+    across(pen, box, y(value), { stroke: colours.faint, width: 0.7 });
     const words = shown(value, digits > 3 ? digits : 3);
     pen.text(box.left - 5, y(value) + 3.5, words, { fill: colours.grey, size: words.length > 8 ? 8 : 10, align: "right" });
   }

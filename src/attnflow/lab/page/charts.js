@@ -1,10 +1,13 @@
 /** The panels: each is a function of a pen, a size and what there is to see. */
 
-import { horizon, inner, linear, shown, timeAxis, timeScale, valueAxis } from "./axes.js";
+import { across, horizon, inner, linear, onAxis, shown, timeAxis, timeScale, upright, valueAxis } from "./axes.js";
 import { colourOf } from "./colours.js";
+import { byBeta } from "./history.js";
 
 /** Clusters that the axis has room for even while tokens have not condensed. */
 const FEW = 20;
+/** Pixels that the value of a new beta takes. */
+const WRITTEN = 48;
 
 /**
  * @typedef {object} View
@@ -13,11 +16,24 @@ const FEW = 20;
  * @property {typeof import("./colours.js").CLUSTERS} colours of the page
  */
 
-/** Energy against time, plateaus shaded; theory: the plateau after the next merge. */
+/** Dotted lines where beta changed on the way; where there is room for it, the new value at the height `level`. */
+function markChanges(pen, box, x, { history, colour }, level = null) {
+  const stretches = byBeta(history.frames);
+  let room = box.right;
+  for (let k = stretches.length - 1; k > 0; k--) {
+    const at = x(stretches[k - 1].at(-1).t);
+    upright(pen, box, at, { stroke: colour, dash: [1, 3], width: 1 });
+    if (level === null || at + WRITTEN > room) continue;
+    pen.text(at + 3, level, `β = ${shown(stretches[k][0].beta)}`, { fill: colour, size: 10 });
+    room = at;
+  }
+}
+
+/** Energy against time, plateaus shaded, pale where beta changed; theory: the plateau after the next merge. */
 export function drawEnergy(pen, width, height, view) {
   const box = inner(width, height);
   const { colours, runs } = view;
-  const frames = runs.flatMap((run) => run.history.frames);
+  const frames = runs.flatMap((run) => onAxis(run.history.frames));
   const own = runs[view.chosen];
   const next = own.prediction?.next;
   const energies = [...frames.map((frame) => frame.energy), ...(next ? [next.energy] : [])];
@@ -40,26 +56,17 @@ export function drawEnergy(pen, width, height, view) {
   }
   if (next) {
     const from = Math.min(x(next.t), box.right - 10);
-    pen.path(
-      [
-        [from, y(next.energy)],
-        [box.right, y(next.energy)],
-      ],
-      { stroke: colours.theory, dash: [4, 3] },
-    );
-    if (next.t < horizon(last))
-      pen.path(
-        [
-          [from, box.top],
-          [from, box.bottom],
-        ],
-        { stroke: colours.theory, dash: [1, 3], width: 1 },
-      );
+    across(pen, { ...box, left: from }, y(next.energy), { stroke: colours.theory, dash: [4, 3] });
+    if (next.t < horizon(last)) upright(pen, box, from, { stroke: colours.theory, dash: [1, 3], width: 1 });
     else pen.text(box.right, y(next.energy) - 5, "later →", { fill: colours.theory, size: 10, align: "right" });
   }
   for (const run of runs) {
-    const line = run.history.frames.map((frame) => [x(frame.t), y(frame.energy)]);
-    pen.path(line, { stroke: run.colour, width: 1.8 });
+    const lines = byBeta(onAxis(run.history.frames)).map((part) => part.map(({ t, energy }) => [x(t), y(energy)]));
+    lines.forEach((line, k) => {
+      if (k) pen.path([lines[k - 1].at(-1), line[0]], { stroke: run.colour, width: 1, alpha: 0.35 });
+      pen.path(line, { stroke: run.colour, width: 1.8 });
+    });
+    markChanges(pen, box, x, run, box.bottom - 18);
     const now = run.history.frames[run.index];
     if (now) pen.dot(x(now.t), y(now.energy), 3.2, { fill: run.colour });
   }
@@ -70,7 +77,7 @@ export function drawEnergy(pen, width, height, view) {
 export function drawCounts(pen, width, height, view) {
   const box = inner(width, height);
   const { colours, runs } = view;
-  const frames = runs.flatMap((run) => run.history.frames);
+  const frames = runs.flatMap((run) => onAxis(run.history.frames));
   const last = frames.reduce((most, frame) => Math.max(most, frame.t), 0);
   const modes = runs[view.chosen].prediction?.modes;
   const most = frames.reduce(
@@ -80,29 +87,24 @@ export function drawCounts(pen, width, height, view) {
   const cap = Math.min(Math.max(4, Math.ceil(1.15 * most)), 1000);
   const y = valueAxis(pen, box, 0, cap, colours);
   const x = timeScale(box, last);
-  if (modes)
-    pen.path(
-      [
-        [box.left, y(modes)],
-        [box.right, y(modes)],
-      ],
-      { stroke: colours.theory, dash: [4, 3] },
-    );
+  if (modes) across(pen, box, y(modes), { stroke: colours.theory, dash: [4, 3] });
   for (const run of runs) {
+    const drawn = onAxis(run.history.frames);
     for (const condensed of [false, true]) {
       let line = [];
       const flush = () => {
         pen.path(line, { stroke: run.colour, width: condensed ? 2 : 1, alpha: condensed ? 1 : 0.45 });
         line = [];
       };
-      run.history.frames.forEach((frame, k) => {
-        const after = run.history.frames[k + 1];
+      drawn.forEach((frame, k) => {
+        const after = drawn[k + 1];
         if (frame.condensed !== condensed) return flush();
         line.push([x(frame.t), y(Math.min(frame.count, cap))]);
         if (after) line.push([x(after.t), y(Math.min(frame.count, cap))]);
       });
       flush();
     }
+    markChanges(pen, box, x, run, box.top + 8);
     const now = run.history.frames[run.index];
     if (now) pen.dot(x(now.t), y(Math.min(now.count, cap)), 3.2, { fill: run.colour });
   }
@@ -130,45 +132,22 @@ export function drawTree(pen, width, height, view) {
   merges.forEach(({ t, name }) => (end[name] = t));
   const thick = births.length > 40 ? 1 : 2;
   births.forEach(({ t, name }, k) => {
-    pen.path(
-      [
-        [x(t), y(row[k])],
-        [x(end[k]), y(row[k])],
-      ],
-      { stroke: colourOf(name, colours), width: thick },
-    );
+    across(pen, { left: x(t), right: x(end[k]) }, y(row[k]), { stroke: colourOf(name, colours), width: thick });
   });
   for (const { t, name, into } of merges) {
     const stroke = colourOf(births[name].name, colours);
-    pen.path(
-      [
-        [x(t), y(row[name])],
-        [x(t), y(row[into])],
-      ],
-      { stroke, width: thick },
-    );
+    upright(pen, { top: y(row[name]), bottom: y(row[into]) }, x(t), { stroke, width: thick });
     pen.dot(x(t), y(row[into]), thick + 0.6, { fill: colours.ink });
   }
   const next = run.prediction?.next;
   const pair = next?.names.map((name) => births.findLastIndex((one, k) => one.name === name && end[k] === last)) ?? [];
   if (pair.length === 2 && pair.every((k) => k >= 0)) {
     const at = Math.min(x(next.t), box.right + 3);
-    for (const k of pair)
-      pen.path(
-        [
-          [x(last), y(row[k])],
-          [at, y(row[k])],
-        ],
-        { stroke: colours.theory, dash: [4, 3] },
-      );
-    pen.path(
-      [
-        [at, y(row[pair[0]])],
-        [at, y(row[pair[1]])],
-      ],
-      { stroke: colours.theory, dash: [4, 3] },
-    );
+    const dashed = { stroke: colours.theory, dash: [4, 3] };
+    for (const k of pair) across(pen, { left: x(last), right: at }, y(row[k]), dashed);
+    upright(pen, { top: y(row[pair[0]]), bottom: y(row[pair[1]]) }, at, dashed);
   }
+  markChanges(pen, box, x, run);
   timeAxis(pen, box, last, colours, run.history.frames[run.index]?.t ?? null);
 }
 
@@ -226,13 +205,7 @@ export function drawOverlaps(pen, width, height, view) {
     if (density <= top) line.push([x(u), y(density)]);
   }
   pen.path(line, { stroke: colours.theory, dash: [4, 3] });
-  pen.path(
-    [
-      [box.left, box.bottom],
-      [box.right, box.bottom],
-    ],
-    { stroke: colours.grey, width: 0.8 },
-  );
+  across(pen, box, box.bottom, { stroke: colours.grey, width: 0.8 });
   for (const u of [-1, -0.5, 0, 0.5, 1]) {
     pen.text(x(u), box.bottom + 14, shown(u), { fill: colours.grey, size: 10, align: "center" });
   }
@@ -247,13 +220,7 @@ export function drawModes(pen, width, height, view) {
   const [low, high] = [-3, 0.05];
   const y = linear(box.bottom, box.top, low, high);
   for (const power of [-3, -2, -1, 0]) {
-    pen.path(
-      [
-        [box.left, y(power)],
-        [box.right, y(power)],
-      ],
-      { stroke: colours.faint, width: 0.7 },
-    );
+    across(pen, box, y(power), { stroke: colours.faint, width: 0.7 });
     pen.text(box.left - 5, y(power) + 3.5, shown(10 ** power), { fill: colours.grey, size: 10, align: "right" });
   }
   const count = now?.modes.length ?? 12;
@@ -266,21 +233,10 @@ export function drawModes(pen, width, height, view) {
   });
   run.prediction?.grown?.forEach((size, k) => {
     const up = level(size);
-    pen.path(
-      [
-        [x(k + 1) - 0.42 * step, up],
-        [x(k + 1) + 0.42 * step, up],
-      ],
-      { stroke: colours.theory, width: 2 },
-    );
+    const middle = x(k + 1);
+    across(pen, { left: middle - 0.42 * step, right: middle + 0.42 * step }, up, { stroke: colours.theory, width: 2 });
   });
-  pen.path(
-    [
-      [box.left, box.bottom],
-      [box.right, box.bottom],
-    ],
-    { stroke: colours.grey, width: 0.8 },
-  );
+  across(pen, box, box.bottom, { stroke: colours.grey, width: 0.8 });
   for (let k = 1; k <= count; k++) {
     const fastest = run.prediction?.fastest === k;
     const letters = {

@@ -8,13 +8,14 @@ const PAUSE = 150;
 
 /**
  * Fill the fieldsets of the page; `onChange(key, value)` is called with what the reader chose, as it is given.
- * @returns {(state: object) => void} shows a state in the controls
+ * @returns {(state: object, notes: Record<string, string>) => void} shows a state in the controls, and beside each what
+ *   was refused or limited; notes on settings without a control stand in a place of their own
  */
 export function controls(onChange) {
-  const shows = [];
+  const shows = {};
   const into = (id, keys) => {
     const place = document.getElementById(id);
-    for (const key of keys) shows.push(control(place, key, onChange));
+    for (const key of keys) shows[key] = withNote(place, key, control(place, key, onChange));
   };
   into("start-controls", Object.keys(START));
   into("first-controls", DYNAMIC);
@@ -22,12 +23,26 @@ export function controls(onChange) {
     "second-controls",
     DYNAMIC.map((key) => `${key}2`),
   );
-  into("view-controls", ["compare", "shown", "colour", "accuracy", "theme"]);
+  into("view-controls", ["restart", "compare", "shown", "colour", "accuracy", "theme"]);
   into("source-control", ["source"]);
   into("remote-controls", ["run", "axes"]);
   into("remote-second", ["run2"]);
   into("speed-control", ["speed"]);
-  return (state) => shows.forEach((show) => show(state));
+  const generalNotes = document.getElementById("notes");
+  return (state, notes) => {
+    for (const show of Object.values(shows)) show(state, notes);
+    generalNotes.textContent = Object.keys(notes).filter((key) => !shows[key]).map((key) => notes[key]).join(" ");
+  };
+}
+
+/** A control with a place beside it that says what was refused or limited. */
+function withNote(place, key, show) {
+  const note = element(place, "span", { className: "note", id: `${key}-note`, role: "alert" });
+  document.getElementById(key).setAttribute("aria-describedby", note.id);
+  return (state, notes) => {
+    show(state);
+    note.textContent = notes[key] ?? "";
+  };
 }
 
 function control(place, key, onChange) {

@@ -98,8 +98,7 @@ function beta(grid, entry, id, value, change) {
   const both = element(grid, "span", { className: "slider" });
   const range = element(both, "input", { id: `${id}-slider`, type: "range" });
   range.setAttribute("aria-label", "β");
-  const box = element(both, "input", { id, type: "text", value: String(value), autocomplete: "off", spellcheck: false });
-  box.onchange = () => change(read(box.value), false);
+  const box = textBox(both, grid, id, String(value), (one) => change(one, false));
   cubed(range, BETA, (one, live) => {
     box.value = String(one);
     change(one, live);
@@ -110,9 +109,25 @@ function beta(grid, entry, id, value, change) {
 function input(grid, entry, id, value, change) {
   element(grid, "label", { htmlFor: id, textContent: entry.name });
   const shown = (one) => (typeof one === "string" ? one : one === undefined || one === null ? "" : JSON.stringify(one));
-  const box = element(grid, "input", { id, type: "text", value: shown(value), autocomplete: "off", spellcheck: false });
-  box.placeholder = shown(entry.default);
-  box.onchange = () => change(read(box.value));
+  textBox(grid, grid, id, shown(value), change).placeholder = shown(entry.default);
+}
+
+/** A field for a text, with a place in the grid that says why a number in it is refused. */
+function textBox(place, grid, id, value, change) {
+  const box = element(place, "input", { id, type: "text", value, autocomplete: "off", spellcheck: false });
+  const note = element(grid, "span", { className: "note", role: "alert" });
+  box.onchange = () => {
+    const isReadable = isExact(box.value);
+    note.textContent = isReadable ? "" : "refused: this page holds whole numbers below 2^53, others below 10^308.";
+    if (isReadable) change(read(box.value));
+  };
+  return box;
+}
+
+/** Whether the page can hold the numbers of a text: whole ones below 2^53, others below 10^308. */
+export function isExact(text) {
+  const numbers = text.match(/\d+(\.\d+)?([eE][+-]?\d+)?/g) ?? [];
+  return numbers.every((one) => (/[.eE]/.test(one) ? Number.isFinite(Number(one)) : Number.isSafeInteger(Number(one))));
 }
 
 /** A value as JSON says it, else a text; nothing where nothing is written. */

@@ -38,6 +38,13 @@ export class History {
   }
 }
 
+/** Frames in stretches of one beta. @param {{ beta: number | null }[]} frames */
+export function byBeta(frames) {
+  const stretches = [];
+  frames.forEach((frame, k) => (k && frame.beta === frames[k - 1].beta ? stretches.at(-1).push(frame) : stretches.push([frame])));
+  return stretches;
+}
+
 /**
  * Stretches with condensed tokens and one cluster count that at least double their time; the last stretch of one
  * cluster counts whatever it lasts.

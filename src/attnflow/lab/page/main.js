@@ -13,7 +13,7 @@ import { leave, pointAtShare, python, showBeta } from "./remote.js";
 import { PANELS } from "./save.js";
 import { announcer, numbersOf, sentence, showTime } from "./sentence.js";
 import { tours } from "./tours.js";
-import { CHANGES, changesOf, clamped, consistent, dimension, DYNAMIC, END, otherBeta, parsed, SOURCES, START, withChange, withPoints, written } from "./state.js";
+import { accepted, CHANGES, changesOf, consistent, DYNAMIC, END, otherBeta, parsed, SOURCES, START, withChange, withPoints, written } from "./state.js";
 
 /** Frames that may be under way at the same time; more on the way to a time that the address asks for. */
 const OUTSTANDING = 2;
@@ -29,7 +29,9 @@ const STILL = "(prefers-reduced-motion: reduce)";
 
 /** @type {(id: string) => any} */
 const $ = (id) => document.getElementById(id);
-let state = parsed(location.hash);
+/** What was refused or limited of what the reader or the address asked for, by setting. @type {Record<string, string>} */
+let notes = {};
+let state = parsed(location.hash, notes);
 let colours = palette(state.theme);
 /** @type {import("./flow.js").Run[]} */
 let runs = [];
@@ -106,7 +108,7 @@ function ask(t) {
     for (const { beta } of run.changes.filter((one) => one.t >= reached && one.t < t)) {
       run.source.set({ beta }, reached);
       live[run.second ? "beta2" : "beta"] = beta;
-      show({ ...state, ...live });
+      show({ ...state, ...live }, notes);
     }
     run.source.credit(t);
   }
@@ -230,16 +232,18 @@ function keep() {
 }
 
 /** What a control says. */
-function change(key, given) {
-  const value = clamped(key, given);
+function change(key, input) {
+  const value = accepted(key, input, { ...state, ...live }, notes);
   if (value === (live[key] ?? state[key])) return redress();
   const before = state;
-  state = consistent({ ...state, [key]: value, t: 0 });
+  state = { ...state, [key]: value, t: 0 };
+  if (key === "space") state = consistent(state, notes);
   const second = key.endsWith("2");
   const name = second ? key.slice(0, -1) : key;
-  if (name === "beta" && !own() && runs[0].history.frames.length > 1) changeBeta(second, before);
+  if (name === "beta" && !own() && state.restart === "off" && runs[0].history.frames.length > 1) changeBeta(second, before);
   else if (SOURCES.includes(key) || key in START || DYNAMIC.includes(name) || key === "compare" || key === "accuracy") {
     if (SOURCES.includes(key)) playing = !matchMedia(STILL).matches;
+    delete live[key];
     forgetChanges();
     restart();
   }
@@ -250,7 +254,7 @@ function change(key, given) {
 function onSpec(spec, second, live) {
   const run = runs[Number(second)];
   const beta = otherBeta(state, spec, second);
-  if (beta !== null && run?.begun && !run.ended && run.history.frames.length > 1) {
+  if (beta !== null && state.restart === "off" && run?.begun && !run.ended && run.history.frames.length > 1) {
     run.source.set({ beta });
     [index, dirty] = [runs[0].history.frames.length - 1, true];
   } else if (!live) {
@@ -271,7 +275,7 @@ function onChanged(run, { t, beta, planned }) {
 function visit(hash, tour) {
   if (hash === null) state = { ...state, tour };
   else {
-    state = { ...parsed(hash), theme: state.theme, tour };
+    state = { ...parsed(hash, (notes = {})), theme: state.theme, tour };
     for (const key of Object.keys(live)) delete live[key];
     playing = !matchMedia(STILL).matches;
     restart();
@@ -307,7 +311,7 @@ const live = {};
 function redress() {
   colours = palette(state.theme);
   document.documentElement.dataset.theme = state.theme;
-  show({ ...state, ...live });
+  show({ ...state, ...live }, notes);
   document.body.dataset.start = state.start;
   dirty = true;
   keep();
@@ -321,7 +325,7 @@ function complain(message) {
 /** Turn the sphere by these angles. */
 function turn(yaw, pitch) {
   state.yaw = ((state.yaw + yaw + 3 * Math.PI) % (2 * Math.PI)) - Math.PI;
-  state.pitch = clamped("pitch", state.pitch + pitch);
+  state.pitch = accepted("pitch", state.pitch + pitch, state);
   dirty = true;
 }
 
@@ -372,7 +376,7 @@ function listen() {
   $("time").oninput = () => go(Number($("time").value));
   keys(actions, guide);
   addEventListener("hashchange", () => {
-    [state, playing] = [parsed(location.hash), !matchMedia(STILL).matches];
+    [state, playing] = [parsed(location.hash, (notes = {})), !matchMedia(STILL).matches];
     guide.show(state.tour);
     for (const key of Object.keys(live)) delete live[key];
     restart();

@@ -13,6 +13,12 @@ export function wordsOf(text) {
   return text.split(/\s+/).filter(Boolean).slice(0, WORDS);
 }
 
+/** What a reader is told of a sentence that is not taken whole; empty if it is. */
+export function noteOnWords(text) {
+  const count = text.split(/\s+/).filter(Boolean).length;
+  return count > WORDS ? `The first ${WORDS} of ${count} words are tokens.` : "";
+}
+
 /**
  * A point for each word: equal words start at the same point, which the seed and the letters choose.
  * @returns {Float64Array}
@@ -36,9 +42,23 @@ function lettersToNumber(word) {
   return found;
 }
 
+/** What a reader is told of painted points that are not taken as they are; empty if they are. */
+export function noteOnPoints(text, d) {
+  const [parts, numbers] = [text.split(",").filter(Boolean), anglesOf(text)];
+  const count = Math.floor(numbers.length / (d - 1));
+  if (!count) return "There is no point in this text: these are the first ones.";
+  if (numbers.length < parts.length) return `${parts.length - numbers.length} of ${parts.length} angles cannot be read.`;
+  if (count > POINTS) return `The first ${POINTS} of ${count} points are tokens.`;
+  return numbers.length > count * (d - 1) ? "The last angle has no partner, and is left out." : "";
+}
+
+function anglesOf(text) {
+  return text.split(",").filter(Boolean).map(Number).filter(Number.isFinite);
+}
+
 /** Unit vectors of a text of angles: one a point on the circle, two (around, up) on the sphere. */
 export function pointPositions(text, d) {
-  const numbers = text.split(",").filter(Boolean).map(Number).filter(Number.isFinite);
+  const numbers = anglesOf(text);
   const each = d - 1;
   const count = Math.min(POINTS, Math.floor(numbers.length / each));
   const x = new Float64Array(count * d);

@@ -1,7 +1,8 @@
 /** What theory says beside each panel, in numbers for the panel and in words with the conditions. */
 
-import { shown } from "./axes.js";
+import { shown, shownExp } from "./axes.js";
 import { clusterScale } from "./clusters.js";
+import { byBeta } from "./history.js";
 import { DEGREES } from "./special.js";
 import { dominantDegree, expectedModes, growthRates, nextMerge } from "./theory.js";
 
@@ -25,7 +26,8 @@ const OVER = 0.6;
 export function predict(setting, frames, index) {
   const frame = frames[index];
   const unknown = setting.remote && (!setting.theory || frame.beta === null || !frame.modes);
-  if (unknown) return { next: null, modes: null, fastest: null, grown: null, words: wordsOfRemote(setting, frame) };
+  const changed = byBeta(frames).length > 1 ? " Dotted: β changed, and E depends on β." : "";
+  if (unknown) return { next: null, modes: null, fastest: null, grown: null, words: wordsOfRemote(setting, frame, changed) };
   const { model } = setting;
   const { beta } = frame;
   const d = fullOf(setting);
@@ -49,7 +51,7 @@ export function predict(setting, frames, index) {
     modes,
     fastest,
     grown,
-    words: words(setting, frame, { next, modes, fastest, grown, merging, linear }),
+    words: words(setting, frame, { next, modes, fastest, grown, merging, linear, changed }),
   };
 }
 
@@ -85,10 +87,10 @@ function grownModes(setting, frames, index) {
 }
 
 /** Sentences beside frames that the engine in Python sends. */
-function wordsOfRemote({ full, n }, { beta }) {
+function wordsOfRemote({ full, n }, { beta }, changed) {
   const few = n > 512 ? " Of 512 tokens." : "";
   return {
-    energy: "Computed by Python; `attnflow predict` says what theory has.",
+    energy: `Computed by Python; \`attnflow predict\` says what theory has.${changed}`,
     counts: `Tokens linked within ${beta === null ? "0.1" : "β^(−1/2)"}. ${PALE}`,
     tree: "A branch begins where a cluster has condensed.",
     overlaps: `Dashed: iid uniform tokens on S^${full - 1}. Consensus is u = 1.${few}`,
@@ -99,7 +101,7 @@ function wordsOfRemote({ full, n }, { beta }) {
 }
 
 const SWEEP = "Numbers of the sweep at the last time; press on a value to go there. Bars: standard errors of the mean over seeds.";
-const PALE = "Pale: not condensed, the count means nothing.";
+const PALE = "Pale line: clusters have not formed yet.";
 
 /** Sentences for the panels; `about` has the predictions and for which settings theory has them. */
 function words(setting, frame, about) {
@@ -108,7 +110,7 @@ function words(setting, frame, about) {
   const few = setting.remote && setting.n > 512 ? " Of 512 tokens." : "";
   const density = d === 2 ? ", density 1/(π√(1−u²))" : d === 3 ? ", density 1/2" : ` on S^${d - 1}`;
   return {
-    energy: wordsOfEnergy(frame, about, why),
+    energy: `${wordsOfEnergy(setting, frame, about, why)}${about.changed}`,
     counts: wordsOfCounts(setting, frame, about),
     tree: wordsOfTree(about, why),
     overlaps: `Dashed: iid uniform tokens${density}. Consensus is u = 1.${few}`,
@@ -118,15 +120,15 @@ function words(setting, frame, about) {
   };
 }
 
-function wordsOfEnergy({ count, condensed }, { next, merging }, why) {
+function wordsOfEnergy({ d }, { count, condensed }, { next, merging }, why) {
   if (next) {
     const plateau = `Next plateau: E = ${shown(next.energy)} from t ≈ ${time(next)} on`;
-    return `${plateau}, when the closest pair has merged. Point clusters, the pair alone.`;
+    return `${plateau}, after the closest pair has merged. For isolated point clusters.`;
   }
-  if (!merging && why.startsWith("S^")) return `E never falls. No merge times on ${why}: clusters are drawn in three coordinates.`;
+  if (!merging && why.startsWith("S^")) return `E never falls at a fixed β. No merge times on ${why}: clusters are seen in ${d} coordinates.`;
   if (!merging) return `No closed form with ${why}; E need not rise.`;
   if (condensed && count === 1) return "Consensus: E = 0, from almost every start.";
-  return "E never falls. A prediction waits for condensed clusters that are apart.";
+  return "E never falls at a fixed β. A prediction needs clusters that have formed and are separate.";
 }
 
 function wordsOfCounts({ d, n, full }, { beta }, { modes, merging, fastest }) {
@@ -134,15 +136,15 @@ function wordsOfCounts({ d, n, full }, { beta }, { modes, merging, fastest }) {
     const few = n < 4 * modes ? "Too few tokens for this mean. " : "";
     return `Modes of many iid tokens: ${shown(modes)}; √(3β/2) = ${shown(Math.sqrt(1.5 * beta))}. ${few}${PALE}`;
   }
-  if ((full ?? d) > 3) return `Tokens linked within β^(−1/2); the pattern has the scale of degree ${fastest}. ${PALE}`;
-  if (d === 3 && merging) return `Theory has no count on S²; the pattern has the scale of degree ${fastest}. ${PALE}`;
+  if ((full ?? d) > 3) return `Tokens linked within β^(−1/2); the spacing is about that of degree ${fastest}. ${PALE}`;
+  if (d === 3 && merging) return `No formula for the number of clusters on S²; their spacing is about that of degree ${fastest}. ${PALE}`;
   return `No closed form for this start, mask, V or noise. ${PALE}`;
 }
 
 function wordsOfTree({ next, merging }, why) {
   if (!merging) return `No merge times ${why.startsWith("S^") ? "on" : "with"} ${why}.`;
   if (!next) return "A branch begins where a cluster has condensed.";
-  return `Closest pair: angle ${shown(next.angle)}, linked at t ≈ ${time(next)} (dashed). Two point clusters alone.`;
+  return `Closest pair: angle ${shown(next.angle)}, linked at t ≈ ${time(next)} (dashed), as isolated points.`;
 }
 
 function wordsOfModes(setting, { beta }, { fastest, grown, linear }, why) {
@@ -166,5 +168,5 @@ function rateOf(setting, beta, degree) {
 }
 
 function time({ t, logTime }) {
-  return logTime < 200 ? shown(t) : `10^${shown(logTime / Math.LN10)}`;
+  return logTime < 200 ? shown(t) : shownExp(logTime);
 }

@@ -3,7 +3,7 @@
 import { Engine } from "./engine.js";
 import { STAIRCASE } from "./staircase.js";
 
-/** Angles are whole numbers of this part of a turn. */
+/** Angles are whole numbers of this part of a turn, 16 bits each. */
 const TURN = 65536;
 
 /** Frames of a recording, each described as the engine describes its own. */
@@ -11,7 +11,8 @@ export class Recording {
   constructor() {
     const { beta, angles, times } = STAIRCASE;
     const d = 2;
-    this.n = angles[0].length;
+    this.turns = new Uint16Array(Uint8Array.from(atob(angles), (letter) => letter.charCodeAt(0)).buffer);
+    this.n = this.turns.length / times.length;
     this.next = 0;
     const setting = { d, n: this.n, beta, seed: 0, start: "uniform", jitter: 0, zipf: 0, model: "SA", causal: false };
     this.facts = { ...setting, value: null, kappa: 0, tol: 1e-6, frames: times.length, name: "staircase" };
@@ -28,7 +29,7 @@ export class Recording {
   frame() {
     const k = this.next++;
     const x = new Float64Array(2 * this.n);
-    STAIRCASE.angles[k].forEach((turn, i) => {
+    this.turns.subarray(k * this.n, (k + 1) * this.n).forEach((turn, i) => {
       x[2 * i] = Math.cos((2 * Math.PI * turn) / TURN);
       x[2 * i + 1] = Math.sin((2 * Math.PI * turn) / TURN);
     });

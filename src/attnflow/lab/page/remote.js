@@ -1,5 +1,6 @@
 /** Flows by the engine in Python: a connection for each, the form, choices of a sweep, run folders that it writes. */
 
+import { element } from "./controls.js";
 import { absent, blank, settle } from "./flow.js";
 import { drawForm } from "./forms.js";
 import { connection, tokenOfPage } from "./socket.js";
@@ -45,7 +46,7 @@ export function python(state, second, hear) {
       hear.onBegun(run);
     },
     onBack: hear.onBack,
-    onForms: (forms, runs) => offer((offered = { forms, runs }), state, second, hear),
+    onForms: (forms, runs, undrawn) => offer((offered = { forms, runs, undrawn }), state, second, hear),
     onChanged: (what) => hear.onChanged(run, what),
   };
   links[k] ??= connection(Object.fromEntries(NEWS.map((name) => [name, (...what) => listeners[k]?.[name](...what)])));
@@ -75,8 +76,8 @@ export function leave(first = 0) {
   }
 }
 
-/** Show the form of a flow and the runs that the server offers. */
-function offer({ forms, runs }, state, second, hear) {
+/** Show the form of a flow, the runs that the server offers, and why it cannot draw other folders. */
+function offer({ forms, runs, undrawn }, state, second, hear) {
   const form = place("form", second);
   const text = JSON.stringify(specOf(state, second));
   if (form.contains(document.activeElement) && form.dataset.shown === text) return;
@@ -84,6 +85,12 @@ function offer({ forms, runs }, state, second, hear) {
   drawForm(form, forms, specOf(state, second), (spec, live) => hear.onSpec(spec, second, live), second);
   const list = document.getElementById("runs");
   list.replaceChildren(...runs.map((name) => Object.assign(document.createElement("option"), { value: name })));
+  const reasons = document.getElementById("undrawn");
+  reasons.replaceChildren();
+  if (!Object.keys(undrawn).length) return;
+  const box = element(reasons, "details", {});
+  element(box, "summary", { textContent: `folders that are not drawn: ${Object.keys(undrawn).length}` });
+  for (const reason of Object.values(undrawn)) element(box, "p", { className: "hint", textContent: reason });
 }
 
 /** Show a beta that holds now in the form of a flow. */

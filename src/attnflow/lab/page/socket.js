@@ -17,7 +17,7 @@ export function tokenOfPage() {
 }
 
 /**
- * @param {{ onForms: (forms: object, runs: string[]) => void, onBegun: (facts: object) => void,
+ * @param {{ onForms: (forms: object, runs: string[], undrawn: Record<string, string>) => void, onBegun: (facts: object) => void,
  *   onFrame: (frame: import("./engine.js").Frame) => void, onEnded: (words: string) => void,
  *   onChanged: (change: { t: number, beta: number, planned: boolean }) => void,
  *   onError: (words: string) => void, onBack: () => void }} hear
@@ -63,7 +63,7 @@ export function connection(hear) {
   const take = (data) => {
     if (data instanceof ArrayBuffer) return void (unpacker && hear.onFrame(unpacker.frame(unpacked(data))));
     const said = JSON.parse(data);
-    if (said.forms) return hear.onForms(said.forms, said.runs);
+    if (said.forms) return hear.onForms(said.forms, said.runs, said.undrawn);
     if (said.stopped || (said.number ?? number) !== number) return; // of a flow that made way for another
     if (said.begun) {
       unpacker = new Unpacker(said.begun);

@@ -1,6 +1,6 @@
 /** The state of the page as a typed table, and as the part of its address after #. */
 
-import { pointPositions, pointText, wordPositions, wordsOf } from "./own.js";
+import { noteOnPoints, noteOnWords, pointPositions, pointText, wordPositions, wordsOf } from "./own.js";
 
 /** Numbers of tokens at most, by space. */
 export const MOST = { circle: 100000, sphere: 20000 };
@@ -73,6 +73,7 @@ const LOOK = {
 
 /** @type {Record<string, Entry>} */
 const VIEW = {
+  restart: { label: "another β", type: "choice", fallback: "off", options: { off: "goes on", on: "starts anew" } },
   compare: { label: "second setting", type: "choice", fallback: "off", options: { off: "off", on: "on" } },
   shown: { label: "panels show", type: "choice", fallback: "A", options: { A: "A", B: "B" } },
   colour: { label: "tokens by", type: "choice", fallback: "cluster", options: { cluster: "cluster", word: "word" } },
@@ -112,28 +113,71 @@ export const TABLE = { ...SOURCE, ...LOOK, ...START, ...DYNAMICS, ...SECOND, ...
 /** Settings that begin a flow of another source. */
 export const SOURCES = [...Object.keys(SOURCE), "axes", "spec2", "run2", "at2"];
 
-/** A value of the right type and in its range, whatever was given. */
-export function clamped(key, given) {
-  const { type, fallback, low, high, options } = TABLE[key];
-  if (type === "choice") return Object.hasOwn(options, given) ? String(given) : fallback;
-  if (type === "text") return cleaned(key.replace(/2$/, ""), String(given), fallback);
-  const number = given === "" || given === null ? NaN : Number(given);
-  if (Number.isNaN(number)) return fallback;
-  const inside = Math.min(high, Math.max(low, number));
-  return type === "whole" ? Math.round(inside) : inside;
+/**
+ * The value that a setting takes when a reader asks for `input`. What cannot be read leaves the setting as it is in
+ * `state`, what is out of range becomes the end of the range. `notes[key]` then says so; else it is removed.
+ */
+export function accepted(key, input, state, notes = {}) {
+  const { type, options } = TABLE[key];
+  delete notes[key];
+  const note = (reason, value = state[key]) => {
+    notes[key] = `${reason}: ${TABLE[key].label} = ${value === "" ? "none" : value}.`;
+    return value;
+  };
+  if (type === "text") return acceptedText(key, String(input), state, note, notes);
+  if (type !== "choice") return acceptedNumber(key, String(input ?? "").trim(), state, note);
+  return Object.hasOwn(options, input) ? String(input) : note(`${quoted(input)} is none of ${Object.keys(options).join(", ")}`);
 }
 
-function cleaned(key, text, fallback) {
-  if (key === "then") {
-    const changes = changesOf(text);
-    return changes.length <= CHANGES ? changes.map(({ t, beta }) => `${t}:${beta}`).join(",") : fallback;
+function acceptedNumber(key, text, state, note) {
+  const { type, low, high } = TABLE[key];
+  const number = Number(text);
+  if (!text) return note("No number was given");
+  if (Number.isNaN(number)) return note(`${quoted(text)} is no number`);
+  const highest = key === "n" ? MOST[state.space] : key === "t" && state.source === "page" ? END : high;
+  const reason = highest === high ? "" : key === "n" ? ` tokens, the most on the ${state.space}` : ", where this page stops";
+  if (number < low) return note(`${number} is below ${low}`, low);
+  if (number > highest) return note(`${number} is above ${highest}${reason}`, highest);
+  if (type === "whole" && !Number.isInteger(number)) return note(`${number} is not whole`, Math.round(number));
+  return number;
+}
+
+function acceptedText(key, text, state, note, notes) {
+  const trimmed = text.trim();
+  const d = dimension(state);
+  if (text.length > LONGEST) return note(`More than ${LONGEST} letters are refused`);
+  if (!trimmed && TABLE[key].fallback) return note("Nothing was given");
+  switch (key.replace(/2$/, "")) {
+    case "value": {
+      const plain = trimmed.replaceAll("−", "-");
+      if (plain === "I" || plain === "-I") return plain;
+      const numbers = plain.split(/[\s,;]+/).map(Number);
+      if (numbers.length === d * d && numbers.every((number) => Math.abs(number) <= 10)) return numbers.join(",");
+      return note(`${quoted(text)} is no matrix; give I, -I or ${d * d} numbers from -10 to 10, by rows`);
+    }
+    case "then": {
+      const [changes, count] = [changesOf(trimmed), trimmed ? trimmed.split(",").length : 0];
+      if (count > CHANGES) return note(`More than ${CHANGES} changes of β are refused`);
+      const value = changes.map(({ t, beta }) => `${t}:${beta}`).join(",");
+      return changes.length === count ? value : note(`${count - changes.length} of ${count} changes of β cannot be read`, value);
+    }
+    case "axes":
+      if (trimmed === "principal" || /^\d+([\s,;]+\d+){1,2}$/.test(trimmed)) return trimmed;
+      return note(`${quoted(text)} names no coordinates; give principal, or two or three such as 0,1,4`);
+    case "spec":
+      return !trimmed || read(trimmed) ? trimmed : note("This address has a specification that cannot be read");
+    case "words":
+    case "points": {
+      const remark = key === "words" ? noteOnWords(trimmed) : noteOnPoints(trimmed, d);
+      if (remark) notes[key] = remark;
+    }
   }
-  if (key in SOURCE || key in LOOK || ["tour", "words", "points"].includes(key)) return text.length <= LONGEST ? text.trim() || fallback : fallback;
-  const trimmed = text.replaceAll("−", "-").trim();
-  if (trimmed === "I" || trimmed === "-I") return trimmed;
-  const numbers = trimmed.split(/[\s,;]+/).map(Number);
-  const fits = [4, 9].includes(numbers.length) && numbers.every((one) => Math.abs(one) <= 10);
-  return fits ? numbers.join(",") : fallback;
+  return trimmed;
+}
+
+/** What a reader gave, short and in quotes. */
+function quoted(input) {
+  return `“${String(input).slice(0, 30)}”`;
 }
 
 /** The changes of beta of a text such as 3.2:25,8:4, in the order of their times. */
@@ -159,14 +203,18 @@ export function withPoints({ points, space }, more) {
   return [...before, ...more.map((one) => pointText(one, dimension({ space })))].join(",");
 }
 
-/** The state that an address says: unknown keys are left out, values are clamped. */
-export function parsed(hash) {
+/** The state that an address says; `notes` gets a sentence for every part of it that is refused or limited. */
+export function parsed(hash, notes = {}) {
   const state = Object.fromEntries(Object.entries(TABLE).map(([key, { fallback }]) => [key, fallback]));
-  for (const part of hash.replace(/^#/, "").split("&")) {
-    const [key, value = ""] = part.split("=");
-    if (Object.hasOwn(TABLE, key)) state[key] = clamped(key, decoded(value));
+  const inputs = {};
+  for (const part of hash.replace(/^#/, "").split("&").filter(Boolean)) {
+    const [key, text = ""] = part.split("=");
+    if (Object.hasOwn(TABLE, key)) inputs[key] = decoded(text);
+    else notes[key] = `${quoted(key)} is no setting of this page.`;
   }
-  return consistent(state);
+  // in the order of the table: the space and the source come before what depends on them
+  for (const key of Object.keys(TABLE)) if (key in inputs) state[key] = accepted(key, inputs[key], state, notes);
+  return state;
 }
 
 function decoded(text) {
@@ -184,17 +232,12 @@ export function written(state) {
   return `#${parts.map((key) => `${key}=${plain(state[key])}`).join("&")}`;
 }
 
-/** The same state with numbers of tokens and matrices that fit the space. */
-export function consistent(state) {
-  const d = dimension(state);
-  const fits = (text) => (text.includes(",") && text.split(",").length !== d * d ? "I" : text);
-  return {
-    ...state,
-    n: Math.min(state.n, MOST[state.space]),
-    t: Math.min(state.t, state.source === "page" ? END : LATEST),
-    value: fits(state.value),
-    value2: fits(state.value2),
-  };
+/** The state with numbers of tokens, points and matrices that its space allows; `notes` says what was changed. */
+export function consistent(state, notes) {
+  const fitting = { ...state };
+  for (const key of ["n", "points", "value", "value2"])
+    fitting[key] = accepted(key, state[key], { ...state, [key]: TABLE[key].fallback }, notes);
+  return fitting;
 }
 
 export function dimension(state) {

@@ -1,6 +1,6 @@
 /** Sweeps: their axes as choices, and a panel with a curve through the chosen point. */
 
-import { inner, linear, shown, valueAxis } from "./axes.js";
+import { across, inner, linear, shown, upright, valueAxis } from "./axes.js";
 import { element } from "./controls.js";
 
 /**
@@ -81,9 +81,9 @@ export function drawSweep(pen, width, height, { runs, chosen, colours, curve: te
   line(curve.mean ?? curve.values, { stroke: colour, width: 1.8 });
   curve.values.forEach((one, k) => one !== null && pen.dot(x(at[k]), y(one), 2, { fill: colours.grey }));
   const here = sweep.at[sweep.axes.indexOf(axis)];
-  pen.path([[x(at[here]), box.top], [x(at[here]), box.bottom]], { stroke: colours.ink, width: 0.8, alpha: 0.7 });
+  upright(pen, box, x(at[here]), { stroke: colours.ink, width: 0.8, alpha: 0.7 });
   if (curve.values[here] !== null) pen.dot(x(at[here]), y(curve.values[here]), 4, { fill: colour });
-  pen.path([[box.left, box.bottom], [box.right, box.bottom]], { stroke: colours.grey, width: 0.8 });
+  across(pen, box, box.bottom, { stroke: colours.grey, width: 0.8 });
   const every = Math.max(1, Math.ceil(axis.values.length / 6));
   axis.values.forEach((one, k) => {
     if (k % every) return;

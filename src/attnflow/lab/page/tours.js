@@ -18,7 +18,7 @@ export const TOURS = {
       },
       {
         hash: "n=300&beta=2&seed=1&speed=0.5",
-        text: "The [energy|#panel-energy] never falls: attention with V = I climbs it, whatever the start. It is 0 where all tokens have met, and nowhere larger.",
+        text: "At a fixed β the [energy|#panel-energy] never falls: attention with V = I climbs it, whatever the start. It is 0 where all tokens have met, and nowhere larger.",
       },
       {
         hash: "n=300&beta=2&seed=1&t=30",
