@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from attnflow.axes import unit_rows
 from attnflow.observe import clusters, effective_rank, energy
 from attnflow.observe.pairs import counted
 from attnflow.probe.arrays import program_size

@@ -46,9 +46,9 @@ def open_stream(path: str | Path, **options: Any) -> Stream:
             count = sum(name.startswith(f"{part}.") for name in arrays)
             given[part] = [arrays[name] for k in range(count) if (name := f"{part}.{k}") in arrays]
     if "hidden" not in given:
-        names = ", ".join(sorted(arrays)[:6]) or "none"
+        present = ", ".join(sorted(arrays)[:6]) or "none"
         raise InvalidInput(
-            f"{file.name} has no array `hidden`, only {names}; rename the one of shape (layer, token, d)."
+            f"{file.name} has no array `hidden`, only {present}; rename the one of shape (layer, token, d)."
         )
     given |= {name: arrays[name] for name in READ_OUT if name in arrays}
     return Stream(**given | said | options)
