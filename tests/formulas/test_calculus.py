@@ -74,6 +74,8 @@ def test_curves_are_accurate_or_refused():
     times = np.linspace(0.0, 20.0, 5)
     np.testing.assert_allclose(curve(lambda t, y: -y, 1.0, times, rtol=1e-11)[0], np.exp(-times), rtol=1e-11)
     assert curve(lambda t, y: -y, 3.0, [1.0, 1.0], rtol=1e-11)[0, 1] == 3.0
+    repeated = curve(lambda t, y: -y, 1.0, [0.0, 0.0, 1.0, 1.0, 2.0], rtol=1e-11)[0]
+    np.testing.assert_allclose(repeated, np.exp([-0.0, 0, -1, -1, -2]), rtol=1e-11)
     with pytest.raises(NotAccurate, match="cannot be integrated"):
         curve(lambda t, y: y**2, 1.0, [0.0, 2.0], rtol=1e-9)
     with pytest.raises(NotAccurate, match="not integrated"):

@@ -47,6 +47,8 @@ class Parameters(Salted):
     """Tokens of a large-beta flow, over sqrt(beta)."""
     prompts: tuple[int, ...] = (384, 256, 128)
     until: float = 20.0
+    expected_share: float = 50.0
+    """Standard errors by which tokens are expected to gather at Rényi centres rather than at random tokens."""
 
 
 QUICK = Parameters(
@@ -60,6 +62,7 @@ QUICK = Parameters(
     draws=300,
     large_betas=(25.0, 100.0),
     prompts=(96, 64),
+    expected_share=24.0,
 )
 
 

@@ -8,7 +8,7 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments import NUMERICS, Claim, Origin, consequence, observed, reported
-from attnflow.experiments.kit import LEVEL, Rows, fit, student
+from attnflow.experiments.kit import LEVEL, Effects, Rows, fit, student
 from attnflow_gallery.causal_correlations.simulate import CASES, EDGES, FINE, QUARTERS, Parameters, quarter
 
 CLOSURE = reported("duerinckx2026kinetic", "abstract and authors' code: correlations to first order in 1/N")
@@ -17,8 +17,6 @@ SIGN = observed("What is left at order 1/N²")
 PAIRS = consequence("Two tokens at one time")
 DILUTION = consequence("Softmax counts the token itself")
 NOISE = consequence("Noise of the mean")
-RAISED = 2.0
-"""Standard errors by which a mean is raised before it is compared with a bound."""
 WORDS = {"circle-1": "S¹, degree 1", "circle-2": "S¹, degree 2", "sphere-1": "S², degree 1"}
 
 
@@ -125,7 +123,7 @@ def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     return [
         _limit("the last token keeps [exp(cW)]_Nj of source j", kept, parameters.prompts, CLOSURE),
         _limit("two tokens at one time correlate like exp(cW) exp(cWᵀ)", pairs, parameters.pair_prompts, PAIRS),
-        _negative(kept),
+        _negative(parameters, kept),
         _softmax(parameters, data["softmax"]),
         _one_token(parameters, data["pairs"]),
         _noise(parameters, data),
@@ -149,15 +147,14 @@ def _limit(words: str, found: list[Deviation], prompts: tuple[int, ...], origin:
     )
 
 
-def _negative(found: list[Deviation]) -> Claim:
+def _negative(parameters: Parameters, found: list[Deviation]) -> Claim:
     coefficients, errors = np.array([one.coefficient for one in found[: len(EDGES) - 1]]).T
     rest = ", ".join(f"{one.label}: {one.coefficient[0]:.2f} ± {one.coefficient[1]:.2f}" for one in found)
     # the error of a mean is at most the mean of the errors, however bins are correlated
-    above = np.mean(coefficients) + RAISED * np.mean(errors)
+    mean_coefficient = Effects(min(parameters.prompts), parameters.expected_coefficient)
+    mean_coefficient.add(0.0, np.mean(coefficients), np.mean(errors), "mean over bins")
     words = "exp(cW) is too large at finite N: coefficient of 1/N in the relative deviation, mean over bins"
-    chance = "fails with chance 1e-6 if it is 6.8 of them below 0"
-    reason = f"raised by {RAISED:g} standard errors; {chance}; fits by 1/N and 1/N²"
-    return Claim.at_most(f"S¹, degree 1: {words}", 0.0, above, 0.0, reason, origin=SIGN, detail=rest)
+    return mean_coefficient.below(f"S¹, degree 1: {words}", "fits by 1/N and 1/N²", origin=SIGN, detail=rest)
 
 
 def _softmax(parameters: Parameters, part: xr.Dataset) -> Claim:

@@ -33,7 +33,7 @@ class Parameters(Salted):
     slope: float = 1.0
     """ALiBi slope per prompt, lambda."""
     sizes: tuple[int, ...] = (16, 32, 64)
-    prompts: tuple[int, ...] = (16384, 24576, 20480)
+    prompts: tuple[int, ...] = (32768, 49152, 40960)
     """Of retrieval profiles, by size."""
     pair_prompts: tuple[int, ...] = (8192, 16384, 16384)
     """Of pairs at one time and of one-token moments, by size."""
@@ -44,11 +44,13 @@ class Parameters(Salted):
     noise_size: int = 1024
     noise_prompts: int = 512
     noise_times: tuple[float, ...] = (0.5, 1.0, 1.5, 2.0)
+    expected_coefficient: float = 10.0
+    """Standard errors by which the mean coefficient of 1/N is expected to lie below 0."""
 
 
 QUICK = Parameters(
     sizes=(8, 16, 32),
-    prompts=(8192, 8192, 6144),
+    prompts=(16384, 16384, 12288),
     pair_prompts=(4096, 4096, 4096),
     profile_size=32,
     profile_prompts=1024,
@@ -56,6 +58,7 @@ QUICK = Parameters(
     noise_size=512,
     noise_prompts=128,
     noise_times=(1.0, 2.0),
+    expected_coefficient=10.0,
 )
 
 

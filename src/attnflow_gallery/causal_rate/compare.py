@@ -5,7 +5,7 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments import Claim, consequence
-from attnflow.experiments.kit import LEVEL, Rows, many_tokens, student
+from attnflow.experiments.kit import LEVEL, Effects, many_tokens, student
 from attnflow_gallery.causal_rate.simulate import Parameters
 
 RATE = consequence("The rate in W_2")
@@ -52,6 +52,8 @@ def _distances(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Clai
     allowed, (causal, plain) = student(LEVEL, min(parameters.draws)), constants(parameters)
     where = f"circle, USA, β = {parameters.beta:g}, t = {parameters.until:g}"
     listed = ", ".join(f"{one:.3f} ± {e:.3f} (N = {n})" for n, one, e in zip(sizes, mean, error, strict=True))
+    above_plain = Effects(parameters.draws[-1], parameters.expected_excess)
+    above_plain.add(plain, mean[-1], error[-1], f"N = {sizes[-1]}")
     return [
         Claim.equal(
             f"{where}: N E W₂² of a causal prompt less that of the linear theory, for 1/N → 0",
@@ -63,29 +65,22 @@ def _distances(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Clai
             level=LEVEL,
             detail=f"{listed}; limits {causal:.4f}, without a mask {plain:.4f}",
         ),
-        Claim.at_least(
-            f"{where}: N E W₂² at the largest N, above its limit without a mask",
-            plain,
-            float(mean[-1] - allowed * error[-1]),
-            0.0,
-            f"lowered by the bound of Student's test, level {LEVEL:g}",
-            origin=RATE,
-            level=LEVEL,
+        above_plain.above(
+            f"{where}: N E W₂² at the largest N, above its limit without a mask", "Student's test", origin=RATE
         ),
     ]
 
 
 def _grows(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     mean, error = found(data, "bias", parameters.bias_sizes)
-    rows, allowed = Rows(), student(LEVEL, min(parameters.bias_draws), len(mean) - 1)
+    changes = Effects(min(parameters.bias_draws), parameters.expected_growth)
     for k, n in enumerate(parameters.bias_sizes[1:], start=1):
         change, spread = mean[k] - mean[k - 1], np.hypot(error[k], error[k - 1])
-        rows.add(0.0, change + allowed * spread, 0.0, f"from N = {parameters.bias_sizes[k - 1]} to {n}")
-    return rows.at_most(
+        changes.add(0.0, change, spread, f"from N = {parameters.bias_sizes[k - 1]} to {n}")
+    return changes.below(
         "start 1 + 0.6 cos θ, causal prompt: N × (mean of cos θ − that of the density), change as N grows: it falls",
-        f"raised by the bound of Student's test, level {LEVEL:g}",
+        "Student's test",
         origin=BIAS,
-        level=LEVEL,
         detail=", ".join(f"{one:.3f} ± {e:.3f}" for one, e in zip(mean, error, strict=True)),
     )
 

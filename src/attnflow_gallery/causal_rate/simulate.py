@@ -42,15 +42,21 @@ class Parameters(Salted):
     plain_sizes: tuple[int, ...] = (16, 64)
     plain_draws: tuple[int, ...] = (32768, 16384)
     """Without a mask."""
+    expected_excess: float = 60.0
+    """Standard errors by which a causal prompt is expected to exceed the limit without a mask."""
+    expected_growth: float = 10.5
+    """Standard errors by which the bias is expected to fall as N grows."""
 
 
 QUICK = Parameters(
     sizes=(8, 16, 32),
-    draws=(2048, 2048, 4096),
+    draws=(2048, 2048, 8192),
     bias_sizes=(8, 32),
-    bias_draws=(4096, 4096),
+    bias_draws=(8192, 8192),
     plain_sizes=(8, 32),
     plain_draws=(4096, 4096),
+    expected_excess=10.5,
+    expected_growth=13.0,
 )
 
 

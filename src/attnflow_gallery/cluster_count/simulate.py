@@ -39,13 +39,24 @@ class Parameters(Salted):
     """How many tokens the fluctuations of a density are those of."""
     ring: int = 192
     """Tokens that carry such a density."""
-    runs: int = 48
+    runs: int = 96
     step: float = 0.5
     points: int = 1024
     """Test particles around the circle."""
+    expected_fewer: float = 9.5
+    """Standard errors by which the mean number of clusters is expected to lie below k_max."""
 
 
-QUICK = Parameters(betas=(25.0,), tokens=128, density_betas=(25.0,), densities=(1e12,), ring=96, runs=48, points=256)
+QUICK = Parameters(
+    betas=(25.0,),
+    tokens=128,
+    density_betas=(25.0,),
+    densities=(1e12,),
+    ring=96,
+    runs=48,
+    points=256,
+    expected_fewer=9.5,
+)
 
 
 def run(parameters: Parameters, study: Study) -> xr.Dataset:

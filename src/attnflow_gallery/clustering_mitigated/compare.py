@@ -2,11 +2,11 @@
 
 import numpy as np
 import xarray as xr
-from scipy.stats import t as student_distribution
+from scipy.stats import nct, t
 
 from attnflow import theory
 from attnflow.experiments import Claim, consequence, reported
-from attnflow.experiments.kit import LEVEL, Rows, averaged, student
+from attnflow.experiments.kit import LEVEL, Effects, Rows, averaged, student
 from attnflow_gallery.clustering_mitigated.simulate import Parameters
 
 NEARBY = consequence("Nearby tokens in a uniform population")
@@ -47,17 +47,17 @@ def _exponents(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
 
 
 def _signs(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
-    limit, right, found_words = student(LEVEL, parameters.pairs, len(parameters.cases)), True, []
+    drifts, listed = Effects(parameters.pairs, parameters.expected_drift), []
     for d_k, b in parameters.cases:
         critical = theory.random_layers.critical_logit_scale(parameters.d, d_k)
         apart = critical is not None and b > critical
-        found, error = measured(data[f"pairs-{d_k}-{b:g}"])
-        right &= (found if apart else -found) >= limit * error
+        drift, error = measured(data[f"pairs-{d_k}-{b:g}"])
+        drifts.add(0.0, drift if apart else -drift, error, f"d_k = {d_k}, b = {b:g}")
         edge = "no b_c" if critical is None else f"b_c = {critical:.4g}"
-        found_words.append(f"d_k = {d_k} ({edge}), b = {b:g}: {found:+.4f} ± {error:.4f}")
+        listed.append(f"d_k = {d_k} ({edge}), b = {b:g}: {drift:+.4f} ± {error:.4f}")
     words = f"d = {parameters.d} ≥ 4: nearby tokens separate where d_k < d − 1 and b > b_c, and meet elsewhere"
-    reason = f"each mean drift has its sign in Student's test, level {LEVEL:g} for all (± standard error)"
-    return Claim.true(words, right, "; ".join(found_words), reason, origin=NEARBY, level=LEVEL)
+    test = "mean drift of log(1 − R), with the sign that is claimed; Student's test over pairs (± standard error)"
+    return drifts.above(words, test, origin=NEARBY, detail="; ".join(listed))
 
 
 def collapsed_exponent(d: int, h: float) -> float:
@@ -94,14 +94,13 @@ def _antipodal(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
 
 
 def _turn(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
-    d, betas, rows = parameters.d, parameters.antipodal_beta, Rows()
-    least = student(LEVEL, parameters.replicas, len(betas))
+    d, betas = parameters.d, parameters.antipodal_beta
+    exponents = Effects(parameters.replicas, parameters.expected_turn)
     for beta, found, error in zip(betas, *growths(parameters, data, "antipodal", betas), strict=True):
         sign = -1 if np.cosh(2 * beta) > d - 2 else 1
-        rows.add(least, sign * found / error, 0.0, f"β = {beta:g}: {found:+.4f}")
+        exponents.add(0.0, sign * found, error, f"β = {beta:g}: {found:+.4f}")
     words = "nearly antipodal tokens become antipodal iff cosh 2β > d − 2: sign times exponent over its error"
-    reason = f"each mean has its sign in Student's test, level {LEVEL:g} for all"
-    return rows.at_least(f"d = {d}: {words}", reason, origin=ANTIPODAL, level=LEVEL)
+    return exponents.above(f"d = {d}: {words}", "Student's test over networks", origin=ANTIPODAL)
 
 
 def simplex_line(parameters: Parameters, b: float, tau: np.ndarray) -> np.ndarray:
@@ -130,19 +129,20 @@ def _simplex(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
 def _slower(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     first, *rest = parameters.population_b
     ends = {b: data[f"population-{b:g}"]["overlap"].values[:, -1] for b in parameters.population_b}
-    rows = Rows()
+    rows, freedom = Rows(), parameters.populations - 1
     for b in rest:
-        found, error = averaged(ends[first] - ends[b])
-        chance = student_distribution.sf(found / error, parameters.populations - 1) * len(rest)
-        rows.add(LEVEL, chance, 0.0, f"b = {b:g}")
+        difference, error = averaged(ends[first] - ends[b])
+        rows.add(LEVEL, t.sf(difference / error, freedom) * len(rest), 0.0, f"b = {b:g}")
+    missed = len(rest) * float(nct.cdf(t.isf(LEVEL / len(rest), freedom), freedom, parameters.expected_difference))
     where = f"{parameters.population_n} tokens, d = {parameters.d}, d_k = {parameters.d_k}: at τ = "
     lower = f"the mean overlap is lower for large b than for b = {first:g}; p-value of no difference"
     same = f"{parameters.populations} populations with the same heads"
     return rows.at_most(
         f"{where}{parameters.population_tau:g} {lower}",
-        f"Student's one-sided test of {same}, at level {LEVEL:g}",
+        f"Student's one-sided test of {same}, at level {LEVEL:g}; {parameters.expected_difference:g} standard errors "
+        f"are expected, and chance then fails it with probability {missed:.0e}",
         origin=SLOWER,
-        level=LEVEL,
+        level=missed,
         detail="; ".join(f"b = {b:g}: overlap {v.mean():.3f}, {np.mean(v > 0.9):.0%} > 0.9" for b, v in ends.items()),
     )
 

@@ -56,6 +56,12 @@ class Parameters(Salted):
     hot_tau: float = 40.0
     hot_h: float = 0.1
     hot_pairs: int = 8000
+    expected_drift: float = 21.0
+    """Standard errors by which each mean drift of a pair is expected to differ from 0."""
+    expected_turn: float = 12.5
+    """Standard errors by which each exponent near antipodes is expected to differ from 0."""
+    expected_difference: float = 27.0
+    """Standard errors by which overlaps of populations are expected to be lower for large b."""
 
 
 QUICK = Parameters(
@@ -69,11 +75,14 @@ QUICK = Parameters(
     simplex_replicas=32,
     simplex_tau=4.0,
     simplex_h=0.04,
-    populations=96,
+    populations=160,
     population_tau=8.0,
     hot_overlaps=(0.3,),
     hot_tau=24.0,
     hot_pairs=4000,
+    expected_drift=13.5,
+    expected_turn=14.5,
+    expected_difference=11.0,
 )
 
 

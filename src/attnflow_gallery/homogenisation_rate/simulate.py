@@ -49,6 +49,8 @@ class Parameters(Salted):
     consensus_step: float = 0.05
     consensus_layers: int = 240
     consensus_blocks: int = 8
+    expected_error: float = 32.0
+    """Standard errors by which the error of the limit is expected to differ from 0."""
 
 
 QUICK = Parameters(
@@ -61,6 +63,7 @@ QUICK = Parameters(
     consensus_step=0.1,
     consensus_layers=60,
     consensus_blocks=1,
+    expected_error=11.5,
 )
 
 

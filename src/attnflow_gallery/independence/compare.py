@@ -7,7 +7,7 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments import Claim, Origin, consequence
-from attnflow.experiments.kit import LEVEL, Rows, many_tokens, student
+from attnflow.experiments.kit import LEVEL, Effects, Rows, many_tokens, student
 from attnflow_gallery.independence.simulate import BATCH, DEGREES, MODELS, NAMES, Parameters
 
 PAIRS = consequence("Two tokens")
@@ -80,13 +80,12 @@ def _limit(words: str, found: list[Series], parameters: Parameters, origin: Orig
 
 
 def _signs(words: str, found: list[Series], parameters: Parameters) -> Claim:
-    rows, allowed = Rows(), student(LEVEL, BATCH, 2 * len(found))
-    for one in found:
-        sign = -1 if one.label.startswith("SA") else 1
-        lowered = (sign * one.mean - allowed * one.error)[-2:]
-        rows.add(0.0, lowered, 0.0, [f"{one.label}, n = {n}" for n in one.sizes[-2:]])
-    reason = f"lowered by the bound of Student's test, {allowed:.1f} standard errors"
-    return rows.at_least(words, reason, origin=TRIPLES, level=LEVEL)
+    triples = Effects(BATCH, parameters.expected_triples)
+    for series in found:
+        sign = -1 if series.label.startswith("SA") else 1
+        labels = [f"{series.label}, n = {n}" for n in series.sizes[-2:]]
+        triples.add(0.0, sign * series.mean[-2:], series.error[-2:], labels)
+    return triples.above(words, "Student's test", origin=TRIPLES)
 
 
 def _own(parameters: Parameters, part: xr.Dataset) -> Claim:

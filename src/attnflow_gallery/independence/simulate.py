@@ -35,9 +35,17 @@ class Parameters(Salted):
     sphere_beta: float = 4.0
     sphere_size: int = 32
     sphere_batches: int = 8
+    expected_triples: float = 41.0
+    """Standard errors by which the correlations of three tokens are expected to differ from 0."""
 
 
-QUICK = Parameters(sizes=(8, 16, 32), batches=(1, 1, 1), sphere_size=16, sphere_batches=1)
+QUICK = Parameters(
+    sizes=(8, 16, 32),
+    batches=(2, 2, 2),
+    sphere_size=16,
+    sphere_batches=1,
+    expected_triples=11.0,
+)
 
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:

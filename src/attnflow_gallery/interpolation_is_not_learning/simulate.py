@@ -7,7 +7,7 @@ import xarray as xr
 
 from attnflow.control import Schedule, match_measures
 from attnflow.experiments import Salted, Study
-from attnflow.experiments.kit import LEVEL, atoms, cloud, followed, planned
+from attnflow.experiments.kit import atoms, cloud, followed, planned
 from attnflow.fields import MeanAttention
 from attnflow.spaces import Sphere
 from attnflow.tokens import Tokens
@@ -23,7 +23,7 @@ class Parameters(Salted):
     tokens: tuple[int, ...] = (100, 400, 1600)
     atoms: tuple[int, ...] = (1, 4)
     measures: int = 3
-    repeats: int = 6
+    repeats: int = 10
     """Independent pairs of inputs and targets."""
     refusals: int = 1
     """How many schedules may be refused; fixed before the first run."""
@@ -34,11 +34,22 @@ class Parameters(Salted):
     """Of such samples."""
     attention: float = 4.0
     """For how long attention acts on them."""
-    level: float = LEVEL
-    """The probability with which chance makes a claim fail."""
+    expected_misses: float = 9.5
+    """Standard errors by which samples are expected to miss four atoms more often than one."""
+    expected_mass: float = 36.0
+    """The same for the mass at wrong atoms, over a quarter."""
 
 
-QUICK = Parameters(tokens=(24, 96), measures=2, repeats=5, refusals=0, sizes=(24, 96), pairs=32, level=1e-2)
+QUICK = Parameters(
+    tokens=(24, 96),
+    measures=2,
+    repeats=12,
+    refusals=0,
+    sizes=(24, 96),
+    pairs=32,
+    expected_misses=8.0,
+    expected_mass=13.0,
+)
 
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:

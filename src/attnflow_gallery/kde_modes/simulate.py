@@ -42,6 +42,8 @@ class Parameters(Salted):
     circle_runs: int = 400
     points: int = 2048
     """Test particles around the circle."""
+    expected_exponent: float = 16.5
+    """Standard errors by which each exponent is expected to exceed 1/2."""
 
 
 QUICK = Parameters(
@@ -55,6 +57,7 @@ QUICK = Parameters(
     circle_betas=(5.0, 100.0),
     circle=200,
     points=512,
+    expected_exponent=17.0,
 )
 
 

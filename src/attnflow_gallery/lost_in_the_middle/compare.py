@@ -7,7 +7,7 @@ import xarray as xr
 
 from attnflow import theory
 from attnflow.experiments import NUMERICS, Claim, consequence, reported
-from attnflow.experiments.kit import LEVEL, Rows, averaged, student
+from attnflow.experiments.kit import LEVEL, Effects, Rows, averaged, student
 from attnflow_gallery.lost_in_the_middle.simulate import EDGES, Parameters, groups, soft_weights
 
 PAPER = "duerinckx2026kinetic"
@@ -91,29 +91,27 @@ def _next_order(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
 def _falling(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     found = profile(parameters, data, parameters.sizes[1], 0.0)
     step, error = averaged(found[:, :-1] - found[:, 1:])
-    limit = student(LEVEL, len(found), len(step))
-    rows = Rows()
-    rows.add(0.0, step - limit * error, 0.0, [f"from {place_of(k)}" for k in range(len(step))])
+    steps = Effects(len(found), parameters.expected_steps)
+    steps.add(0.0, step, error, [f"from {place_of(k)}" for k in range(len(step))])
     words = "slope 0: the later the source, the less is kept: fall from bin to bin, less its standard errors"
-    reason = f"paired differences; {limit:.1f} standard errors are taken off"
     detail = f"smallest in standard errors {np.min(step / error):.1f}"
-    return rows.at_least(words, reason, origin=FALLING, level=LEVEL, detail=detail)
+    return steps.above(words, "paired differences", origin=FALLING, detail=detail)
 
 
 def _middle(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     """Means over both N of differences between bins."""
-    rows, smallest = Rows(), np.inf
+    heights, smallest = Effects(min(parameters.prompts), parameters.expected_heights), np.inf
     for slope in (one for one in parameters.slopes if one > 0):
         place = theory.causal.find_middle(rate(parameters) * parameters.time, slope).place
         lowest = int(np.searchsorted(EDGES, place)) - 1
         others = [k for k in range(BINS) if k != lowest]
         kept = [profile(parameters, data, n, slope) for n in parameters.sizes]
         above, error = of_both([one[:, others] - one[:, [lowest]] for one in kept])
-        rows.add(0.0, above, 0.0, [f"slope {slope:g}, {place_of(k)} over {place_of(lowest)}" for k in others])
+        heights.add(0.0, above, error, [f"slope {slope:g}, {place_of(k)} over {place_of(lowest)}" for k in others])
         smallest = min(smallest, np.min(above / error))
     words = "slopes above 0: the bin with the predicted minimum is the lowest: height of the others over it"
-    reason = "paired differences of the same prompts, mean of both N; one of 6 standard errors fails with chance 1e-9"
-    return rows.at_least(words, reason, origin=MIDDLE, detail=f"smallest in standard errors {smallest:.1f}")
+    test = "paired differences of the same prompts, mean of both N"
+    return heights.above(words, test, origin=MIDDLE, detail=f"smallest in standard errors {smallest:.1f}")
 
 
 def of_both(differences: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -124,10 +122,10 @@ def of_both(differences: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
 
 def _small(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     """The condition of the theorem holds for every slope, and so does what it promises."""
-    slopes, rows = [one for one in parameters.slopes if one > 0], Rows()
-    limit, t, beta = student(LEVEL, min(parameters.prompts), 3 * len(slopes)), parameters.time, parameters.beta
+    slopes, t, beta = [one for one in parameters.slopes if one > 0], parameters.time, parameters.beta
+    heights = Effects(min(parameters.prompts), parameters.expected_soft)
     ends = np.array([theory.causal.theorem_time(beta, one) for one in slopes])
-    rows.add(0.0, ends - t, 0.0, [f"slope {one:g}, time left until the condition ends" for one in slopes])
+    heights.add(0.0, ends - t, 0.0, [f"slope {one:g}, time left until the condition ends" for one in slopes])
     for slope in slopes:
         place = theory.causal.find_soft_middle(t, beta, slope, vocabulary=parameters.vocabulary).place
         lowest, at = int(np.searchsorted(EDGES, place)) - 1, parameters.slopes.index(slope)
@@ -135,12 +133,12 @@ def _small(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
         kept = [data[f"profile-{n}"]["soft"].values[at] for n in parameters.sizes]
         above, error = of_both([np.stack([one[:, a] - one[:, b] for a, b in pairs], axis=1) for one in kept])
         labels = [f"slope {slope:g}, {place_of(a)} over {place_of(b)}" for a, b in pairs]
-        rows.add(0.0, above - limit * error, 0.0, labels)
+        heights.add(0.0, above, error, labels)
     words = "t below min(3 - √3, 2 (1 - e^-slope))/sup n² I_n(β): the soft profile begins and ends above the predicted"
     statement = f"{words} minimum, and rises at the end: differences of bins, less their standard errors"
-    reason = f"paired differences of the same prompts, mean of both N; {limit:.1f} standard errors"
+    test = "paired differences of the same prompts, mean of both N"
     detail = f"slopes {', '.join(f'{one:g}' for one in slopes)}: t below {', '.join(f'{one:.2f}' for one in ends)}"
-    return rows.at_least(statement, reason, origin=SMALL, level=LEVEL, detail=detail)
+    return heights.above(statement, test, origin=SMALL, detail=detail)
 
 
 def recency(rows: np.ndarray) -> np.ndarray:
@@ -150,16 +148,15 @@ def recency(rows: np.ndarray) -> np.ndarray:
 
 def _threshold(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     early = profile(parameters, data, parameters.sizes[0], 1.0)
-    limit, threshold = student(LEVEL, parameters.late_prompts, 2), float(theory.causal.recency_threshold(1.0))
-    rows, leads = Rows(), []
+    threshold = float(theory.causal.recency_threshold(1.0))
+    recent, leads = Effects(parameters.late_prompts, parameters.expected_leads), []
     for time, found in ((parameters.time, early), (parameters.late, data["late"]["first"].values)):
         lead, error = averaged(recency(found))
-        rows.add(0.0, np.sign(threshold - rate(parameters) * time) * lead - limit * error, 0.0, f"t = {time:g}")
+        recent.add(0.0, np.sign(threshold - rate(parameters) * time) * lead, error, f"t = {time:g}")
         leads.append(f"{lead:.3f} ± {error:.3f}")
     words = "late sources lead those of the middle before the threshold 2 (1 - 1/e) of a t, and trail after it"
-    reason = f"paired differences; {limit:.1f} standard errors"
     statement = f"slope 1: {words}: |lead| less its standard errors"
-    return rows.at_least(statement, reason, origin=THRESHOLD, level=LEVEL, detail="lead " + ", ".join(leads))
+    return recent.above(statement, "paired differences", origin=THRESHOLD, detail="lead " + ", ".join(leads))
 
 
 def _softmax(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
@@ -236,12 +233,13 @@ def closure_sums(parameters: Parameters, times: np.ndarray) -> np.ndarray:
 def _turned(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:
     rows, both = data["end"]["first"].sel(time=[3.0, 8.0]).values, np.array([3.0, 8.0])
     fall, error = averaged(rows[:, 0] - rows[:, 1])
-    limit, (early, late), formula = student(LEVEL, len(rows)), rows.mean(axis=0), closure_sums(parameters, both)
+    (early, late), formula = rows.mean(axis=0), closure_sums(parameters, both)
     words = "the sum over all sources falls from t = 3 to 8, where the formula grows: fall less its standard errors"
     bound = f"no mean exceeds √(N-1) = {np.sqrt(parameters.sizes[0] - 1):.1f}"
     detail = f"measured {early:.2f}, {late:.2f}; formula {formula[0]:.2f}, {formula[1]:.1f}; {bound}"
-    reason = f"paired differences; {limit:.1f} standard errors"
-    return Claim.at_least(words, 0.0, fall - limit * error, 0.0, reason, origin=END, level=LEVEL, detail=detail)
+    falls = Effects(len(rows), parameters.expected_fall)
+    falls.add(0.0, fall, error, "from t = 3 to 8")
+    return falls.above(words, "paired differences", origin=END, detail=detail)
 
 
 def _ended(parameters: Parameters, data: dict[str, xr.Dataset]) -> Claim:

@@ -55,18 +55,33 @@ class Parameters(Salted):
     plain_dims: tuple[int, ...] = (2, 8)
     ends: tuple[float, ...] = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 30.0)
     """Times at which the sum over all sources is read."""
-    end_prompts: int = 1024
+    end_prompts: int = 1536
+    expected_steps: float = 34.0
+    """Standard errors by which each bin is expected to lie above the next, at the slope 0."""
+    expected_heights: float = 17.0
+    """Standard errors by which each bin is expected to lie above that of the predicted minimum."""
+    expected_soft: float = 13.0
+    """Standard errors by which the soft profile is expected to rise, in each comparison."""
+    expected_leads: float = 22.0
+    """Standard errors by which late sources are expected to lead before the threshold, and to trail after it."""
+    expected_fall: float = 10.5
+    """Standard errors by which the sum over all sources is expected to fall from t = 3 to 8."""
 
 
 QUICK = Parameters(
     sizes=(32, 64),
-    prompts=(768, 320),
-    late_prompts=768,
+    prompts=(1536, 896),
+    late_prompts=1536,
     softmax_prompts=256,
     sphere_prompts=256,
     plain_prompts=512,
     ends=(1.0, 3.0, 8.0, 30.0),
-    end_prompts=256,
+    end_prompts=1024,
+    expected_steps=13.5,
+    expected_heights=7.5,
+    expected_soft=10.5,
+    expected_leads=9.5,
+    expected_fall=8.0,
 )
 
 

@@ -14,6 +14,8 @@ from attnflow_gallery.several_heads.simulate import MODELS, TOKENS, Parameters, 
 PAIR = consequence("Two clusters under heads of different beta")
 AXES = consequence("Clusters on the axes")
 ENDS = observed("Where random tokens end")
+SEVERAL = 0.95
+"""Share of random starts that are expected to end in several clusters under USA axis heads."""
 
 
 def claims(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
@@ -105,6 +107,7 @@ def _ends(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
     usa, sa = data["usa"], data["sa"]
     draws, several = usa.sizes["start"], usa["count"].values > 1.5
     least = float(binom.isf(LEVEL, draws, 0.5) + 1)
+    missed = float(binom.cdf(least - 1, draws, SEVERAL))
     two_to_four = np.bincount(usa["count"].values.astype(int), minlength=5)[1:5]
     where = f"{TOKENS} random tokens on the circle, β = {parameters.beta:g}"
     return [
@@ -113,9 +116,10 @@ def _ends(parameters: Parameters, data: dict[str, xr.Dataset]) -> list[Claim]:
             least,
             float(several.sum()),
             0.0,
-            f"exact binomial test, level {LEVEL:g}: so many if half of all starts did so, or fewer",
+            f"exact binomial test, level {LEVEL:g}: so many if half of all starts did so, or fewer; chance fails it "
+            f"with probability {missed:.0e} if a share of {SEVERAL:g} does, as other starts did",
             origin=ENDS,
-            level=LEVEL,
+            level=missed,
             detail=f"1, 2, 3, 4 clusters: {', '.join(map(str, two_to_four))}",
         ),
         Claim.at_most(

@@ -7,6 +7,7 @@ from attnflow.experiments.claim import share_interval
 from attnflow.experiments.kit import sampling_noise
 from attnflow.experiments.kit.clouds import atoms, cloud
 from attnflow.experiments.kit.convergence import left_of_order, orders
+from attnflow.experiments.kit.effects import Effects
 from attnflow.experiments.kit.film import Film
 from attnflow.experiments.kit.leading import EPS, leaders, rates
 from attnflow.experiments.kit.pairs import crossing, pair_angle
@@ -61,6 +62,7 @@ __all__ = [
     "MARKS",
     "NETWORK",
     "BesideNulls",
+    "Effects",
     "Film",
     "Panels",
     "Rows",
