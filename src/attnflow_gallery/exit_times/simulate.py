@@ -34,7 +34,7 @@ class Parameters(Salted):
 
 
 QUICK = Parameters(
-    pairs=((3, "USA0"),), pair_starts=500, cases=(("USA0", 10_000.0), ("SA", 100.0)), starts=48, others=150, level=1e-3
+    pairs=((3, "USA0"),), pair_starts=500, cases=(("USA0", 10_000.0), ("SA", 100.0)), starts=64, others=300
 )
 
 
