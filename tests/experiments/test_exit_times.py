@@ -16,7 +16,9 @@ from tests.experiments.mutants import noticed
 FEW = dataclasses.replace(
     exit_times.QUICK, pair_starts=20, n=3, cases=(("USA0", 10_000.0),), starts=8, others=20, level=0.01
 )
-MANY = dataclasses.replace(exit_times.QUICK, pair_starts=150, cases=(("USA0", 10_000.0),), starts=100, others=100)
+MANY = dataclasses.replace(
+    exit_times.QUICK, pair_starts=150, cases=(("USA0", 10_000.0),), starts=100, others=100, level=1e-3
+)
 
 
 def pretended(distribution):

@@ -86,7 +86,7 @@ def power(draws: int, expected: float, tests: int = 1) -> tuple[float, float]:
     from scipy.stats import nct
 
     tests = max(tests, 1)
-    allowed = min(student(LEVEL, draws, tests), float(nct.ppf(LEVEL / tests, draws - 1, expected)))
+    allowed = float(np.minimum(student(LEVEL, draws, tests), nct.ppf(LEVEL / tests, draws - 1, expected)))
     if not allowed >= CAUTION:
         raise InvalidInput(
             f"`expected` is {expected:g} standard errors of {draws} draws in {tests} tests, too few for a claim that "
