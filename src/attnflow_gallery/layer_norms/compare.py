@@ -17,7 +17,7 @@ PATH = consequence("Equal overlaps stay equal")
 
 
 def exponents(parameters: Parameters, placement: str, part: xr.Dataset, start: str) -> tuple[np.ndarray, float]:
-    """The last three local exponents, over a factor of four in t or over two units of time, and their rounding error."""
+    """The last three local exponents, over a factor of four in t or two units of time, and their rounding error."""
     log_gap, time = np.log(part["gap"].sel(start=start).values), part["time"].values
     clock, lag = (time, 4) if decay(parameters, placement)[0] == "exponential" else (np.log(np.maximum(time, EPS)), 4)
     picked = [-1 - 3 * lag, -1 - 2 * lag, -1 - lag, -1]
