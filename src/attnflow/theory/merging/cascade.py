@@ -12,7 +12,6 @@ from attnflow.special.formula import MODEL, Optional, Other, Reals, formula
 from attnflow.special.integrals import integral
 from attnflow.special.numbers import ArrayLike
 from attnflow.theory.merging.pairs import (
-    LARGEST_LOG,
     MASSES,
     checked_pair,
     closing_shares,

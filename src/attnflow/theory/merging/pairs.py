@@ -58,8 +58,8 @@ def merge_time(
     log_time = log_merge_time(angle, beta, masses=masses, until=until, model=model)
     if np.any(log_time > LARGEST_LOG) or np.any(log_time < _SMALLEST_LOG):
         raise InvalidInput(
-            f"`beta` is {shown(beta.tolist())} and `angle` is {shown(angle.tolist())}; the merge time leaves the range of floats, use "
-            "log_merge_time."
+            f"`beta` is {shown(beta.tolist())} and `angle` is {shown(angle.tolist())}; the merge time leaves the range "
+            "of floats, use log_merge_time."
         )
     return np.exp(log_time)
 
@@ -185,7 +185,8 @@ def merge_time_of_heads(
     log_time = float(log_integral(log_slowness, 0.0, _way(angle, until), start, points=points)) - math.log(2)
     if not _SMALLEST_LOG < log_time < LARGEST_LOG:
         raise InvalidInput(
-            f"`betas` is {shown(betas.tolist())} and `angle` is {angle!r}; the merge time e^{log_time:.0f} leaves the range of floats."
+            f"`betas` is {shown(betas.tolist())} and `angle` is {angle!r}; the merge time e^{log_time:.0f} leaves the "
+            "range of floats."
         )
     return math.exp(log_time)
 
@@ -334,8 +335,8 @@ def log_slow_motion_time(beta: ArrayLike, overlap: ArrayLike, size: ArrayLike, *
     gamma = 1 - overlap - 8 * size - (np.log(2) - np.log(size) + 2 * np.log(n)) / beta
     if np.any(gamma <= 0):
         raise InvalidInput(
-            f"`beta` is {shown(beta.tolist())} and `size` is {shown(size.tolist())}; the theorem needs 1 - overlap - 8 size - "
-            f"log(2 n^2/size)/beta > 0, and it is {np.min(gamma):.3g}: give a larger beta or another size."
+            f"`beta` is {shown(beta.tolist())} and `size` is {shown(size.tolist())}; the theorem needs 1 - overlap - "
+            f"8 size - log(2 n^2/size)/beta > 0, and it is {np.min(gamma):.3g}: give a larger beta or another size."
         )
     return np.log(size) - np.log(n) + (1 - overlap) * beta
 
