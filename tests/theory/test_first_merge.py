@@ -73,7 +73,7 @@ def test_where_there_is_no_law():
     median = M.first_merge_probability(two.value * np.log(10), 2.0, 3, n=2)
     assert median == pytest.approx(0.5, abs=1e-5)
     assert "first merge" not in {one.quantity for one in theory.predict_particles(2.0, d=3)}
-    with pytest.raises(InvalidInput, match="q is 1"):
+    with pytest.raises(InvalidInput, match="`q` is 1"):
         M.nearest_angle(1.0, 3, n=4)
-    with pytest.raises(InvalidInput, match="n is 1"):
+    with pytest.raises(InvalidInput, match="`n` is 1"):
         M.first_merge_probability(1.0, 2.0, 3, n=1)

@@ -145,8 +145,8 @@ def test_meeting_points():
     # the error falls like beta^{-1/2}: hundred times beta, a tenth of the error
     gaps = merging.meeting_point(1.5, [100, 1e4], masses=(3, 1)) - merging.meeting_point_limit(1.5, masses=(3, 1))
     assert gaps[0] / gaps[1] == pytest.approx(10, rel=0.05)
-    assert merging.meeting_point_limit(1.0, masses=(1e-200, 1e200)) == 1
-    assert merging.meeting_point_limit(1.0, masses=(1e200, 1e-200)) == 0
+    assert merging.meeting_point_limit(1.0, masses=(1e-100, 1e100)) == 1
+    assert merging.meeting_point_limit(1.0, masses=(1e100, 1e-100)) == 0
 
 
 @given(angle=st.floats(0.01, 3.14), log_beta=st.floats(-3, 4), ratio=st.floats(-6, 6))
@@ -244,32 +244,32 @@ def test_slow_motion():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: merging.merge_time(np.pi, 1.0), "angle is"),
-        (lambda: merging.merge_time(0.005, 1.0, until=END), "until is"),
-        (lambda: merging.merge_time(0.0009, 1.0), "until is the merging angle of beta = 1.0"),
-        (lambda: merging.merge_time(1.0, 1.0, until=0.0), "until is"),
-        (lambda: merging.merge_time(1.0, 1.0, until=np.nan), "until is"),
-        (lambda: merging.merge_time(np.nan, 1.0), "angle is"),
-        (lambda: merging.merge_time(1.0, -1.0), "beta is"),
-        (lambda: merging.merge_time(1.0, np.inf), "beta is"),
-        (lambda: merging.merge_time(1.0, 1.0, masses=(0.0, 1.0)), "masses is"),
-        (lambda: merging.merge_time(1.0, 1.0, masses=(0.2, 0.3, 0.5)), "masses is"),
-        (lambda: merging.merge_time(1.0, 1.0, model="SB"), "model is"),
+        (lambda: merging.merge_time(np.pi, 1.0), "`angle` is"),
+        (lambda: merging.merge_time(0.005, 1.0, until=END), "`until` is"),
+        (lambda: merging.merge_time(0.0009, 1.0), "`until` is the merging angle of beta = 1.0"),
+        (lambda: merging.merge_time(1.0, 1.0, until=0.0), "`until` is"),
+        (lambda: merging.merge_time(1.0, 1.0, until=np.nan), "`until` is"),
+        (lambda: merging.merge_time(np.nan, 1.0), "`angle` is"),
+        (lambda: merging.merge_time(1.0, -1.0), "`beta` is"),
+        (lambda: merging.merge_time(1.0, np.inf), "`beta` is"),
+        (lambda: merging.merge_time(1.0, 1.0, masses=(0.0, 1.0)), "`masses` is"),
+        (lambda: merging.merge_time(1.0, 1.0, masses=(0.2, 0.3, 0.5)), "`masses` is"),
+        (lambda: merging.merge_time(1.0, 1.0, model="SB"), "`model` is"),
         (lambda: merging.merge_time(2.0, 1e4), "log_merge_time"),
         (lambda: merging.merge_time(0.1, 1e4, model="USA"), "log_merge_time"),
-        (lambda: merging.meeting_point(np.pi, 1.0), "angle is"),
-        (lambda: merging.meeting_point(1.0, 1.0, model="x"), "model is"),
-        (lambda: merging.meeting_point_limit(1.0, masses=(-1.0, 1.0)), "masses is"),
-        (lambda: merging.coarse_graining_error(1.0, 4.0, 0.1), "angle is"),
-        (lambda: merging.coarse_graining_error(1.0, 1.0, -0.1), "spread2 is"),
-        (lambda: merging.coarse_graining_error(1e3, 1.0, 0.1), "spread2 is"),
-        (lambda: merging.slow_motion_time(1.0, 0.1, 0.01, n=4), "beta is"),
-        (lambda: merging.slow_motion_time(100.0, 0.1, 0.07, n=4), "size is"),
-        (lambda: merging.slow_motion_time(100.0, 1.0, 0.01, n=4), "overlap is"),
-        (lambda: merging.slow_motion_time(100.0, 0.1, 0.01, n=2.5), "n is"),
+        (lambda: merging.meeting_point(np.pi, 1.0), "`angle` is"),
+        (lambda: merging.meeting_point(1.0, 1.0, model="x"), "`model` is"),
+        (lambda: merging.meeting_point_limit(1.0, masses=(-1.0, 1.0)), "`masses` is"),
+        (lambda: merging.coarse_graining_error(1.0, 4.0, 0.1), "`angle` is"),
+        (lambda: merging.coarse_graining_error(1.0, 1.0, -0.1), "`spread2` is"),
+        (lambda: merging.coarse_graining_error(1e3, 1.0, 0.1), "`spread2` is"),
+        (lambda: merging.slow_motion_time(1.0, 0.1, 0.01, n=4), "`beta` is"),
+        (lambda: merging.slow_motion_time(100.0, 0.1, 0.07, n=4), "`size` is"),
+        (lambda: merging.slow_motion_time(100.0, 1.0, 0.01, n=4), "`overlap` is"),
+        (lambda: merging.slow_motion_time(100.0, 0.1, 0.01, n=2.5), "`n` is"),
         (lambda: merging.slow_motion_time(5.0, 0.1, 0.01, n=4), "theorem needs"),
         (lambda: merging.slow_motion_time(1e4, 0.1, 0.01, n=4), "log_slow_motion_time"),
-        (lambda: merging.cap_overlap(0.2), "size is"),
+        (lambda: merging.cap_overlap(0.2), "`size` is"),
     ],
 )
 def test_out_of_range_is_refused(call, message):

@@ -59,9 +59,9 @@ def test_thresholds_by_bisection():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: theory.merging.three_clusters((1, 1), -1.0), "counts is"),
-        (lambda: theory.merging.three_clusters((1, 1, 1), 0.5), "beta is 0.5"),
-        (lambda: theory.merging.three_cluster_threshold(2), "n is 2"),
+        (lambda: theory.merging.three_clusters((1, 1), -1.0), "`counts` is"),
+        (lambda: theory.merging.three_clusters((1, 1, 1), 0.5), "`beta` is 0.5"),
+        (lambda: theory.merging.three_cluster_threshold(2), "`n` is 2"),
     ],
 )
 def test_bad_arguments_are_refused(call, words):

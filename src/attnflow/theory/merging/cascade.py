@@ -3,16 +3,36 @@
 import itertools
 import math
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from attnflow.theory.checks import checked_model
-from attnflow.theory.merging.pairs import log_merge_time, meeting_point, meeting_point_limit, merging_angle
-from attnflow.theory.merging.staircase import checked_clusters, limit_staircase
+from attnflow.errors import InvalidInput, NotAccurate
+from attnflow.special.formula import MODEL, Optional, Other, Reals, formula
+from attnflow.special.integrals import integral
+from attnflow.special.numbers import ArrayLike
+from attnflow.theory.merging.pairs import (
+    MASSES,
+    checked_pair,
+    closing_shares,
+    integral_over_angles,
+    log_pair_times,
+    meeting_point,
+    merging_angle,
+)
+from attnflow.theory.merging.staircase import (
+    CLUSTER_MASSES,
+    LARGEST_ERROR,
+    POSITIONS,
+    UNIT_ERROR,
+    checked_clusters,
+    limit_staircase,
+    meeting_error,
+    place_between,
+)
 
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
+BETA = Reals(0.0, 1e8, scalar=True)
+END = Reals(1e-100, 3.0, scalar=True)
 Pairs = dict[tuple[int, int], tuple[float, float]]
 """Angle and log merge time of pairs (p, q), p < q."""
 
@@ -34,36 +54,58 @@ class PairCascade(NamedTuple):
     """What other pairs may change of log_time, to first order, doubled."""
 
 
+@formula(
+    positions=POSITIONS,
+    masses=CLUSTER_MASSES,
+    beta=BETA,
+    model=MODEL,
+    until=Optional(END),
+    relative="1e-11 * (1 + beta)",
+    absolute="1e-11 * (1 + beta)",
+)
 def pair_cascade(
     positions: ArrayLike, masses: ArrayLike, beta: float, *, model: str = "SA", until: float | None = None
 ) -> PairCascade:
     """All merges of clusters at these points of S^{d-1}, as if every pair were alone, down to one cluster.
 
     The pair with the shortest time merges, at the time and at the point of the two-body formulas (`log_merge_time`,
-    `meeting_point`), and the next pair starts from there; times add up. `until` is the angle at which two clusters
-    count as one (`merging_angle(beta)` by default).
+    `meeting_point`), and the next pair starts from there; times add up.
 
     Meanwhile every other pair, whose own time T' is longer than T, uses up the share T/T' of it: it closes by about
     (T/T')/(beta sin), as its rate is 1/(beta sin T'), and changes the log times of all pairs that its clusters are part
     of by up to (T/T')/sin. To first order that is all that the formulas miss (two-body reduction of arXiv:2410.06833).
+
+    Arguments:
+        positions: points of the clusters.
+        masses: their masses.
+        beta: inverse temperature.
+        model: the clock, "SA", "USA0" or "USA".
+        until: angle at which two clusters count as one, `merging_angle(beta)` if left out.
+
+    Raises:
+        NotAccurate: if clusters that merge are nearly antipodal, so that rounding decides when or where.
     """
-    checked_model(model)
     x, m = checked_clusters(positions, masses)
-    until = float(merging_angle(beta)) if until is None else until
+    end = float(merging_angle(beta)) if until is None else until
     angles = {pair: _angle(x[pair[0]], x[pair[1]]) for pair in itertools.combinations(range(len(m)), 2)}
+    errors = np.full(len(m), UNIT_ERROR)
     lives: dict[tuple[int, int], float] = {}
     log_time, arc, missed, rows = -math.inf, 0.0, 0.0, []
     while angles:
-        reach = _reach(min(angles.values()), beta)
+        reach = _reach(min(angles.values()), m, beta)
         near = [pair for pair, angle in angles.items() if angle <= reach]
-        lives |= {pair: _life(angles[pair], m, pair, beta, model, until) for pair in near if pair not in lives}
+        new = [pair for pair in near if pair not in lives]
+        lives |= dict(
+            zip(new, _lives([angles[pair] for pair in new], new, x, m, errors, beta, model, end), strict=True)
+        )
         p, q = min(near, key=lambda pair: lives[pair])
         angle, life, both = angles.pop((p, q)), lives[p, q], (float(m[p]), float(m[q]))
-        missed += pair_disturbance(life, [(angles[pair], lives[pair]) for pair in near if pair != (p, q)])
+        missed += _disturbance(life, [(angles[pair], lives[pair]) for pair in near if pair != (p, q)])
         log_time = float(np.logaddexp(log_time, life))
-        arc += merge_arc_length(angle, beta, both, model=model)
+        arc += float(merge_arc_length(angle, beta, both, model=model))
         slope = math.exp(-life - _log_speed(angle, beta, both, model)) if math.isfinite(life) else 0.0
-        x[p] = _meet(x[p], x[q], angle, float(meeting_point(angle, beta, masses=both, model=model)))
+        errors[p] = meeting_error(x, errors, p, q)
+        x[p] = place_between(x[p], x[q], float(meeting_point(angle, beta, masses=both, model=model)))
         m[p] += m[q]
         rows.append((log_time, p, q, x[p].copy(), arc, slope, missed))
         angles = {
@@ -72,52 +114,132 @@ def pair_cascade(
             if q not in pair
         }
         lives = {pair: life for pair, life in lives.items() if not {p, q} & {*pair}}
+    if not rows:
+        return PairCascade(*(np.empty((0, x.shape[1]) if name == "point" else 0) for name in PairCascade._fields))
     return PairCascade(*(np.array(column) for column in zip(*rows, strict=True)))
 
 
+@formula(
+    positions=POSITIONS,
+    masses=CLUSTER_MASSES,
+    beta=BETA,
+    model=MODEL,
+    until=Optional(END),
+    relative=1e-14,
+    absolute="1e-11 + 1e-14 * beta",
+)
 def log_first_merge_time(
     positions: ArrayLike, masses: ArrayLike, beta: float, *, model: str = "SA", until: float | None = None
 ) -> float:
     """Log time of the first merge of clusters at these points of S^{d-1}: of the fastest pair, as if it were alone.
 
     The first row of `pair_cascade`, under its conditions; minus infinity if two are nearer than `until` at the start.
+
+    Arguments:
+        positions: points of at least two clusters.
+        masses: their masses.
+        beta: inverse temperature.
+        model: the clock, "SA", "USA0" or "USA".
+        until: angle at which two clusters count as one, `merging_angle(beta)` if left out.
+
+    Raises:
+        NotAccurate: if clusters that could be the first are nearly antipodal.
     """
-    checked_model(model)
     x, m = checked_clusters(positions, masses)
-    until = float(merging_angle(beta)) if until is None else until
+    if len(m) < 2:
+        raise InvalidInput(f"`positions` has shape {x.shape}; give two clusters at least.")
+    end = float(merging_angle(beta)) if until is None else until
     first, second = np.triu_indices(len(m), 1)
     apart, together = (np.linalg.norm(x[first] + sign * x[second], axis=1) for sign in (-1, 1))
     angles = 2 * np.arctan2(apart, together)
-    reach = _reach(float(angles.min()), beta) if np.ptp(m) else float(angles.min())  # of equal masses the nearest pair
+    # of equal masses the nearest pair is the first
+    reach = _reach(float(angles.min()), m, beta) if np.ptp(m) else float(angles.min())
     near = np.flatnonzero(angles <= reach)
-    return min(_life(float(angles[k]), m, (int(first[k]), int(second[k])), beta, model, until) for k in near)
+    pairs = list(zip(first[near].tolist(), second[near].tolist(), strict=True))
+    return min(_lives(angles[near].tolist(), pairs, x, m, np.full(len(m), UNIT_ERROR), beta, model, end))
 
 
+@formula(
+    positions=POSITIONS,
+    masses=CLUSTER_MASSES,
+    beta=BETA,
+    model=MODEL,
+    until=END,
+    relative=1e-14,
+    absolute="1e-11 + 1e-14 * beta",
+)
 def pair_lives(positions: ArrayLike, masses: ArrayLike, beta: float, *, model: str, until: float) -> Pairs:
-    """Angle and log merge time of every pair, each alone; minus infinity for a pair that is closer than `until`."""
-    checked_model(model)
+    """Angle and log merge time of every pair of clusters, each alone; minus infinity for a pair closer than `until`.
+
+    Arguments:
+        positions: points of the clusters.
+        masses: their masses.
+        beta: inverse temperature.
+        model: the clock, "SA", "USA0" or "USA".
+        until: angle at which two clusters count as one.
+
+    Raises:
+        NotAccurate: if two clusters are nearly antipodal.
+    """
     x, m = checked_clusters(positions, masses)
-    angles = {pair: _angle(x[pair[0]], x[pair[1]]) for pair in itertools.combinations(range(len(m)), 2)}
-    return {pair: (angle, _life(angle, m, pair, beta, model, until)) for pair, angle in angles.items()}
+    pairs = list(itertools.combinations(range(len(m)), 2))
+    angles = [_angle(x[p], x[q]) for p, q in pairs]
+    lives = _lives(angles, pairs, x, m, np.full(len(m), UNIT_ERROR), beta, model, until)
+    return dict(zip(pairs, zip(angles, lives, strict=True), strict=True))
 
 
+@formula(
+    life=Reals(-1e6, 1e6, scalar=True),
+    others=Other("pairs of an angle in (0, pi) and a log time above `life` - 700"),
+    relative="1e-14 + 4e-16 * abs(life)",
+)
 def pair_disturbance(life: float, others: Iterable[tuple[float, float]]) -> float:
     """Twice sum (T/T')/sin: what other pairs (angle, log T') may change of log T = `life` (see `pair_cascade`)."""
-    return 2 * sum(math.exp(min(life - other, 700.0)) / math.sin(angle) for angle, other in others)
+    pairs = np.array([*others], dtype=np.float64).reshape(-1, 2)
+    if not np.all((pairs[:, 0] > 0) & (pairs[:, 0] < np.pi) & (pairs[:, 1] > life - 700)):
+        raise InvalidInput(f"`others` is {others!r}; give angles in (0, pi) and log times above `life` - 700.")
+    return _disturbance(life, pairs)
 
 
+def _disturbance(life: float, others: Any) -> float:
+    """`pair_disturbance`; 0 for a pair that merges at once."""
+    if life == -math.inf:
+        return 0.0
+    return 2 * math.fsum(math.exp(life - log_time) / math.sin(angle) for angle, log_time in others)
+
+
+@formula(
+    angle=Reals(0.0, math.pi, ends="none", scalar=True),
+    beta=Other("a number of at least 0, or infinity"),
+    masses=MASSES,
+    model=MODEL,
+    relative=1e-13,
+)
 def merge_arc_length(angle: float, beta: float, masses: tuple[float, float], *, model: str = "SA") -> float:
     """Length of the path of two clusters until they meet, in the metric sum m |dx|^2; `beta` may be infinite.
 
     int_0^angle sqrt(m1 f^2 + m2 (1 - f)^2) dtheta, f the share of the closing that cluster 1 does: m2/(m1 + m2) for
     USA0 and USA, m2 (m2 + m1 q)/(m1^2 + m2^2 + 2 m1 m2 q) with q = e^{-beta (1 - cos theta)} for SA.
+
+    Arguments:
+        angle: angle at the start.
+        beta: inverse temperature.
+        masses: two masses.
+        model: "SA", "USA0" or "USA".
     """
-    m1, m2 = masses
-    panels = math.ceil(angle * math.sqrt(1 + beta)) if np.isfinite(beta) else 1  # as wide as q is
-    theta = (2 * np.arange(panels)[:, None] + 1 + NODES) * angle / panels / 2
-    q = np.exp(-2 * beta * np.sin(theta / 2) ** 2)
-    share = m2 * (m2 + m1 * q) / (m1**2 + m2**2 + 2 * m1 * m2 * q) if model == "SA" else m2 / (m1 + m2) + 0 * q
-    return angle / panels / 2 * float(np.sum(WEIGHTS * np.sqrt(m1 * share**2 + m2 * (1 - share) ** 2)))
+    m1, m2 = checked_pair(np.asarray(masses))
+    if not beta >= 0:
+        raise InvalidInput(f"`beta` is {beta!r}; give a number of at least 0, or infinity.")
+    if model != "SA":
+        return angle * math.sqrt(m1 / (m1 + m2) * m2)
+
+    def slope(q: np.ndarray) -> np.ndarray:
+        first, second = closing_shares(q, m1, m2)
+        return np.hypot(math.sqrt(m1) * first, math.sqrt(m2) * second)
+
+    if beta > 1e100:  # q is 0 beyond angles of 1e-49
+        return angle * float(slope(np.float64(0.0)))
+    return float(integral_over_angles(slope, np.float64(angle), np.float64(beta)))
 
 
 class StaircaseExpansion(NamedTuple):
@@ -133,8 +255,8 @@ class StaircaseExpansion(NamedTuple):
 
     def at(self, beta: float) -> np.ndarray:
         """The first terms."""
-        found = self.s + self.root / math.sqrt(beta) - np.log(self.factor * beta) / beta
-        return np.maximum.accumulate(found)
+        clock = self.s + self.root / math.sqrt(beta) - np.log(self.factor * beta) / beta
+        return np.maximum.accumulate(clock)
 
     def off(self, beta: float) -> np.ndarray:
         """Twice the next terms: of the meeting points, of the merge time, and of sin^2 where a pair has shifted.
@@ -147,55 +269,126 @@ class StaircaseExpansion(NamedTuple):
         return 2 * (np.abs(self.second) + 2 * slant / beta + shifted) / beta
 
 
+@formula(positions=POSITIONS, masses=CLUSTER_MASSES, model=MODEL, relative=1e-9, absolute=1e-9)
 def staircase_expansion(positions: ArrayLike, masses: ArrayLike, *, model: str = "SA") -> StaircaseExpansion:
     """How merges approach `limit_staircase` as beta grows.
 
     A pair merges in the time e^{beta u}/(rate beta sin^2), rate = m1 + m2 (USA0) or m1/m2 + m2/m1 (SA): this is the
-    factor. The SA meeting points approach their limit like beta^{-1/2}, which changes u of all later pairs: these
-    coefficients are extrapolated from beta = 1e8 and 4e8.
+    factor. The SA meeting points approach their limit like beta^{-1/2}, which changes u of all later pairs. Positions
+    and angles are followed as polynomials of degree 2 in eps = beta^{-1/2}: a pair that starts at the angle a(eps)
+    meets at a(eps) m2^2/(m1^2 + m2^2) + eps I + O(eps^3), I the integral over y > 0 of the change of the share of
+    cluster 1 by q = e^{-y^2/2}.
+
+    Arguments:
+        positions: points of the clusters.
+        masses: their masses.
+        model: the clock, "SA", "USA0" or "USA".
     """
-    limit, big = limit_staircase(positions, masses, model=model), 1e8
-    pairs = list(zip(limit.first.tolist(), limit.second.tolist(), strict=True))
-    angle = _angles_of(positions, masses, pairs, model, math.inf)
-
-    def shift(beta: float) -> np.ndarray:
-        """sqrt(beta) (u - u_limit)."""
-        other = _angles_of(positions, masses, pairs, model, beta)
-        return 2 * math.sqrt(beta) * np.sin((other + angle) / 2) * np.sin((other - angle) / 2)
-
-    near, far = shift(big), shift(4 * big)
-    root = 2 * far - near
-    m1, m2 = limit.masses.T
-    rate = m1 / m2 + m2 / m1 if model == "SA" else m1 + m2
-    return StaircaseExpansion(limit.s, root, rate * np.sin(angle) ** 2, (near - root) * math.sqrt(big), angle)
-
-
-def _angles_of(
-    positions: ArrayLike, masses: ArrayLike, pairs: Iterable[tuple[int, int]], model: str, beta: float
-) -> np.ndarray:
-    """Angles at which these pairs start when each meets where two bodies do at beta, or in the limit."""
-    (x, m), found = checked_clusters(positions, masses), []
-    for p, q in pairs:
-        angle, both = _angle(x[p], x[q]), (float(m[p]), float(m[q]))
-        if model == "SA" and np.isinf(beta):
-            way = float(meeting_point_limit(angle, masses=both))
-        else:
-            way = float(meeting_point(angle, min(beta, 1e300), masses=both, model=model))
-        x[p] = _meet(x[p], x[q], angle, way)
-        m[p] += m[q]
-        found.append(angle)
-    return np.array(found)
+    limit = limit_staircase(positions, masses, model=model)
+    x = [Jet(point, 0 * point, 0 * point) for point in checked_clusters(positions, masses)[0]]
+    rows = []
+    for p, q, (m1, m2) in zip(limit.first.tolist(), limit.second.tolist(), limit.masses.tolist(), strict=True):
+        apart, together = (x[q].plus(x[p], sign) for sign in (-1.0, 1.0))
+        u, angle = apart.dot(apart), 2 * math.atan2(np.linalg.norm(apart.c0), np.linalg.norm(together.c0))
+        u = Jet(*(term / 2 for term in u))
+        if math.sin(angle) < 2e-4:
+            raise NotAccurate(
+                f"clusters {p} and {q} are so near or so nearly antipodal that the expansion loses digits."
+            )
+        first = u.c1 / math.sin(angle)
+        theta = Jet(angle, first, (u.c2 - math.cos(angle) * first**2 / 2) / math.sin(angle))
+        share, shift = m2 / (m1 + m2), 0.0
+        if model == "SA":
+            share, shift = _share_and_shift(m1, m2)
+        way = Jet(share * angle, share * first + shift, share * theta.c2)
+        sine = theta.sine()
+        x[p] = x[p].times(theta.plus(way, -1.0).sine().over(sine)).plus(x[q].times(way.sine().over(sine)), 1.0)
+        rate = m1 / m2 + m2 / m1 if model == "SA" else m1 + m2
+        rows.append((u.c1, rate * math.sin(angle) ** 2, u.c2, angle))
+    roots, factor, second, angles = np.array(rows, dtype=np.float64).reshape(-1, 4).T.copy()
+    return StaircaseExpansion(limit.s, roots, factor, second, angles)
 
 
-def _reach(nearest: float, beta: float) -> float:
-    """The angle up to which pairs count: one is e^(beta u) slow, and beyond u + 40/beta it changes nothing."""
-    return 2 * math.asin(min(math.sqrt(math.sin(nearest / 2) ** 2 + 20 / beta), 1.0))
+class Jet(NamedTuple):
+    """c0 + c1 eps + c2 eps^2, of numbers or of vectors."""
+
+    c0: Any
+    c1: Any
+    c2: Any
+
+    def plus(self, other: "Jet", factor: float) -> "Jet":
+        """Add `factor` times another."""
+        return Jet(*(a + factor * b for a, b in zip(self, other, strict=True)))
+
+    def times(self, other: "Jet") -> "Jet":
+        """The product with one of numbers."""
+        return Jet(
+            self.c0 * other.c0,
+            self.c0 * other.c1 + self.c1 * other.c0,
+            self.c0 * other.c2 + self.c1 * other.c1 + self.c2 * other.c0,
+        )
+
+    def dot(self, other: "Jet") -> "Jet":
+        """The scalar product of two vectors."""
+        return Jet(
+            self.c0 @ other.c0,
+            self.c0 @ other.c1 + self.c1 @ other.c0,
+            self.c0 @ other.c2 + self.c1 @ other.c1 + self.c2 @ other.c0,
+        )
+
+    def over(self, other: "Jet") -> "Jet":
+        """The quotient of two numbers."""
+        c0 = self.c0 / other.c0
+        c1 = (self.c1 - c0 * other.c1) / other.c0
+        return Jet(c0, c1, (self.c2 - c0 * other.c2 - c1 * other.c1) / other.c0)
+
+    def sine(self) -> "Jet":
+        """The sine of a number."""
+        sin, cos = math.sin(self.c0), math.cos(self.c0)
+        return Jet(sin, cos * self.c1, cos * self.c2 - sin * self.c1**2 / 2)
 
 
-def _life(angle: float, m: np.ndarray, pair: tuple[int, int], beta: float, model: str, until: float) -> float:
-    if angle <= until:
-        return -math.inf
-    return float(log_merge_time(angle, beta, masses=(m[pair[0]], m[pair[1]]), until=until, model=model))
+def _share_and_shift(m1: float, m2: float) -> tuple[float, float]:
+    """The share of the way that cluster 1 of SA travels for q = 0, and the integral of its change by q over y."""
+    ratio, inverse = m2 / m1, m1 / m2
+    total = ratio + inverse
+
+    def change(y: np.ndarray) -> np.ndarray:
+        q = np.exp(-(y**2) / 2)
+        return np.asarray(q / (total + 2 * q))
+
+    # beyond y = 13 it is below e^(-84)
+    return ratio / total, (inverse - ratio) / total * float(integral(change, 0.0, 13.0))
+
+
+def _reach(nearest: float, m: np.ndarray, beta: float) -> float:
+    """The angle up to which pairs count: one is e^(beta u) slow, and beyond u + 40/beta it changes nothing.
+
+    Times of unequal masses differ by the square of their largest quotient at most.
+    """
+    spare = 20 + math.log(float(m.max()) / float(m.min()))
+    return 2 * math.asin(min(math.sqrt(math.sin(nearest / 2) ** 2 + spare / beta), 1.0)) if beta > 0 else math.pi
+
+
+def _lives(
+    angles: list[float],
+    pairs: list[tuple[int, int]],
+    x: np.ndarray,
+    m: np.ndarray,
+    errors: np.ndarray,
+    beta: float,
+    model: str,
+    until: float,
+) -> list[float]:
+    """Log merge times of pairs at these angles."""
+    for (p, q), angle in zip(pairs, angles, strict=True):
+        if angle > 3 and (errors[p] + errors[q]) * 2 / max(math.pi - angle, 1e-300) > LARGEST_ERROR:
+            raise NotAccurate(f"clusters {p} and {q} are so nearly antipodal that rounding decides when they merge.")
+    indices, values = np.array(pairs, dtype=np.int64).reshape(-1, 2).T, np.asarray(angles)
+    log_times, apart = np.full(len(pairs), -np.inf), values > until
+    first, second = m[indices[0][apart]], m[indices[1][apart]]
+    log_times[apart] = log_pair_times(values[apart], beta, first, second, until, model)
+    return log_times.tolist()
 
 
 def _log_speed(angle: float, beta: float, masses: tuple[float, float], model: str) -> float:
@@ -211,8 +404,3 @@ def _log_speed(angle: float, beta: float, masses: tuple[float, float], model: st
 
 def _angle(x: np.ndarray, y: np.ndarray) -> float:
     return 2 * math.atan2(float(np.linalg.norm(x - y)), float(np.linalg.norm(x + y)))
-
-
-def _meet(x: np.ndarray, y: np.ndarray, angle: float, way: float) -> np.ndarray:
-    met = math.sin(angle - way) * x + math.sin(way) * y
-    return met / np.linalg.norm(met)

@@ -2,17 +2,18 @@
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy.integrate import quad
 from scipy.special import expit
 
-from attnflow.errors import InvalidInput
+from attnflow.errors import InvalidInput, NotAccurate
 from attnflow.special.curves import curve
-from attnflow.special.formula import Reals, formula
+from attnflow.special.formula import Reals, Word, formula
+from attnflow.special.integrals import log_integral
+from attnflow.special.numbers import ArrayLike
 from attnflow.special.roots import root
-from attnflow.theory.checks import checked_beta, checked_model
+from attnflow.theory.merging.pairs import LARGEST_LOG, checked_pair
 
 
 @formula(
@@ -64,6 +65,15 @@ def critical_start(log_rate: float, beta: float) -> float:
     return float(arrival[0, -1])
 
 
+@formula(
+    angle=Reals(0.0, math.pi, ends="none", scalar=True),
+    beta=Reals(0.0, 1e8, scalar=True),
+    skew=Reals(-1e100, 1e100, scalar=True),
+    masses=Reals(1e-50, 1e50),
+    until=Reals(0.0, math.pi, ends="none", scalar=True),
+    model=Word(("USA0", "SA")),
+    relative=1e-11,
+)
 def skew_merge_time(
     angle: float, beta: float, skew: float, *, masses: ArrayLike, until: float = 0.01, model: str = "USA0"
 ) -> float:
@@ -75,21 +85,66 @@ def skew_merge_time(
     SA: angle' = -sin(angle)(h1 + h2) + skew q (1 - cos(angle)) [m1/(m2 + m1 q) - m2/(m1 + m2 q)], with
     h1 = m2 q/(m1 + m2 q) and h2 = m1 q/(m2 + m1 q): the drift is exponentially small too. V = I + skew J is not a
     rotating frame. Derived here.
+
+    Arguments:
+        angle: angle at the start.
+        beta: inverse temperature.
+        skew: weight of J.
+        masses: two masses, divided by their sum.
+        until: angle at the end, below `angle`.
+        model: "SA" or "USA0".
+
+    Raises:
+        InvalidInput: if the time is outside the range of floats.
+        NotAccurate: if the start is an equilibrium, or so near it that rounding decides about the time.
     """
-    b, start = float(checked_beta(beta)), float(angle)
-    m1, m2 = (float(one) for one in np.asarray(masses, dtype=np.float64) / np.sum(masses))
-    if checked_model(model) == "USA" or not 0 < until < start < np.pi:
-        raise InvalidInput(f"model is {model!r} and angle is {angle!r}; use 'SA' or 'USA0' and until < angle < pi.")
+    m1, m2 = checked_pair(masses)
+    if until >= angle:
+        raise InvalidInput(f"`until` is {until!r} and `angle` is {angle!r}; they must obey 0 < until < angle.")
+    turn = skew * (m1 - m2) / (m1 + m2)
+    m1, m2 = m1 / (m1 + m2), m2 / (m1 + m2)
 
-    def speed(t: float) -> float:
-        q, near = np.exp(-b * (1 - np.cos(t))), 1 - np.cos(t)
-        if model == "USA0":
-            return float(-q * np.sin(t) + skew * (m1 - m2) * (1 - q * np.cos(t)))
-        close = m2 * q / (m1 + m2 * q) + m1 * q / (m2 + m1 * q)
-        return float(-np.sin(t) * close + skew * q * near * (m1 / (m2 + m1 * q) - m2 / (m1 + m2 * q)))
+    def forces(t: Any, side: float) -> tuple[Any, Any, Any]:
+        """Log of a common factor of both forces, the attraction and the turn, at the angle `side` t modulo 2 pi."""
+        fall, u = 2 * beta * np.sin(t / 2) ** 2, 2 * np.sin(t / 2) ** 2
+        q = np.exp(-fall)
+        if model == "SA":
+            common = -fall - np.log((m2 + m1 * q) * (m1 + m2 * q))
+            return common, -side * np.sin(t) * (m1**2 + m2**2 + 2 * m1 * m2 * q), turn * u
+        if turn == 0:
+            return -fall, -side * np.sin(t), 0.0 * t
+        return 0.0 * t, -side * np.sin(t) * q, turn * (u * q - np.expm1(-fall))
 
+    def log_time(nearer: float, farther: float, side: float) -> float:
+        """Log of the time between two angles, in log t below 1."""
+
+        def log_slowness(y: Any) -> np.ndarray:
+            t = np.where(y < 0, np.exp(np.minimum(y, 0.0)), 1 + y)
+            common, attraction, drift = forces(t, side)
+            return np.asarray(np.where(y < 0, y, 0.0) - common - np.log(np.abs(attraction + drift)))
+
+        # y = log t below 1 and t - 1 above; the exponential changes on the scale 1/beta near both ends
+        low, high = (math.log(t) if t < 1 else t - 1 for t in (nearer, farther))
+        scale = 1 / (1 + beta * min(1.0, farther) * farther)
+        steps = scale * 4.0 ** np.arange(-2, 12)
+        parts = [low, *([0.0] if low < 0 < high else []), high]
+        logs = [
+            log_integral(log_slowness, left, right, points=np.concatenate([left + steps, right - steps]))
+            for left, right in itertools.pairwise(parts)
+        ]
+        return float(np.logaddexp.reduce(logs))
+
+    _, attraction, drift = (float(part) for part in forces(angle, 1.0))
+    if abs(attraction + drift) <= 1e-4 * max(abs(attraction), abs(drift)):
+        raise NotAccurate("the start is so near an equilibrium that rounding decides about the time.")
     # (1/q - cos)/sin grows from 0 to infinity on (0, pi): the speed has one sign on either way
-    end = until if speed(start) < 0 else 2 * np.pi - until
-    knots = np.linspace(start, end, 65)
-    parts = [quad(lambda t: 1 / speed(t), *ends, epsabs=0, epsrel=1e-12)[0] for ends in itertools.pairwise(knots)]
-    return float(np.sum(parts))
+    if attraction + drift < 0:
+        log_total = log_time(until, angle, 1.0)
+    else:
+        ways = [(angle, math.pi, 1.0), (until, math.pi, -1.0)]
+        log_total = float(np.logaddexp.reduce([log_time(*way) for way in ways]))
+    if not -700 < log_total < LARGEST_LOG:
+        raise InvalidInput(
+            f"`beta` is {beta!r} and `skew` is {skew!r}; the time e^{log_total:.0f} leaves the range of floats."
+        )
+    return math.exp(log_total)

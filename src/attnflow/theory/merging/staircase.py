@@ -3,15 +3,21 @@
 import dataclasses
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from attnflow.errors import InvalidInput
-from attnflow.special.numbers import Numbers
-from attnflow.theory.checks import checked_beta, checked_integers, checked_model
+from attnflow.errors import InvalidInput, NotAccurate
+from attnflow.special.formula import MODEL, Integers, Other, Reals, formula
+from attnflow.special.numbers import ArrayLike, Numbers
+from attnflow.special.roots import root
 from attnflow.theory.merging.pairs import meeting_point_limit
 
-ROUNDING = 1e-12
-"""Distances that differ by less are equal to rounding: points carry 1e-16, and a merge adds a few of it."""
+ROUNDING = 1e-11
+"""Distances that differ by less are equal to rounding: points carry `LARGEST_ERROR` at most."""
+UNIT_ERROR = 2e-16
+"""Rounding of a point that is divided by its norm."""
+LARGEST_ERROR = 4e-12
+"""Points that may be off by more are refused: those where clusters meet that were nearly antipodal before."""
+POSITIONS = Other("points, shape (clusters, d), of norm 1 to 1e-6")
+CLUSTER_MASSES = Other("positive numbers, one a cluster")
 WIDEST = float(np.arccos(1 - 2 / 16))
 """Opening angle of the caps of twice the size 1/16, where the theorem of arXiv:2410.06833 ends."""
 
@@ -37,10 +43,11 @@ class LimitStaircase:
         """2 beta E0 at the clock s; at the s of a merge, the level after it."""
         clock = np.asarray(s, dtype=np.float64)
         if np.isnan(clock).any():
-            raise InvalidInput(f"s is {s!r}; it must be a number, (log t)/beta.")
+            raise InvalidInput(f"`s` is {s!r}; it must be a number, (log t)/beta.")
         return self.levels[np.searchsorted(self.s, clock, side="right")]
 
 
+@formula(positions=POSITIONS, masses=CLUSTER_MASSES, model=MODEL, relative=1e-13, absolute=1e-11)
 def limit_staircase(positions: ArrayLike, masses: ArrayLike, *, model: str = "SA") -> LimitStaircase:
     """The limit beta -> infinity of clusters of these masses at these points of S^{d-1}, down to one cluster.
 
@@ -51,12 +58,20 @@ def limit_staircase(positions: ArrayLike, masses: ArrayLike, *, model: str = "SA
     2 beta E0 = sum M^2 jumps by 2 M_p M_q. Masses need not sum to 1; the last level is the square of their sum.
 
     At a finite beta s is off by O(log beta/beta), for SA clusters of unequal masses by O(beta^{-1/2}) from the second
-    merge on, as their `meeting_point` is. Where two pairs are equally close the limit depends on more than positions,
-    and antipodal clusters are in equilibrium: both are refused (two-body reduction of arXiv:2410.06833).
+    merge on, as their `meeting_point` is (two-body reduction of arXiv:2410.06833).
+
+    Arguments:
+        positions: points of the clusters.
+        masses: their masses.
+        model: the clock, "SA", "USA0" or "USA".
+
+    Raises:
+        InvalidInput: if two pairs are equally close, as the limit then depends on more than positions, or if clusters
+            coincide or are antipodal, which is an equilibrium.
+        NotAccurate: if clusters that merge are so nearly antipodal that rounding decides on which great circle.
     """
-    checked_model(model)
     x, m = checked_clusters(positions, masses)
-    k = len(m)
+    k, errors = len(m), np.full(len(m), UNIT_ERROR)
     apart = np.full((k, k), np.inf)  # |x_p - x_q| for p < q, infinite where there is no pair
     for p in range(k - 1):
         apart[p, p + 1 :] = np.linalg.norm(x[p + 1 :] - x[p], axis=1)
@@ -65,7 +80,10 @@ def limit_staircase(positions: ArrayLike, masses: ArrayLike, *, model: str = "SA
     for _ in range(k - 1):
         p, q, near = _closest(apart, x)
         top = max(top, near**2 / 2)
-        x[p] = _meeting_point(x[p], x[q], (m[p], m[q]), model)
+        errors[p] = meeting_error(x, errors, p, q)
+        angle = 2 * np.arctan2(near, np.linalg.norm(x[p] + x[q]))
+        share = meeting_point_limit(1.0, masses=(m[p], m[q])) if model == "SA" else m[q] / (m[p] + m[q])
+        x[p] = place_between(x[p], x[q], angle * float(share))
         level += 2 * m[p] * m[q]
         s.append(top - (model == "USA"))
         pairs.append((p, q))
@@ -88,19 +106,28 @@ def limit_staircase(positions: ArrayLike, masses: ArrayLike, *, model: str = "SA
     )
 
 
+@formula(
+    beta=Reals(0.0, 1e12),
+    angle=Reals(1e-100, np.pi),
+    n=Integers(2),
+    relative=1e-14,
+    absolute=1e-12,
+)
 def log_plateau_bound(beta: ArrayLike, angle: ArrayLike, n: ArrayLike) -> np.ndarray:
     """Log of a time T_2 for which n tokens, gathered exactly in clusters at angles of `angle` or more, stay put.
 
     The best of `log_slow_motion_time` over the size of the caps: the supremum of
     log(size/n) + beta (1 - overlap), overlap = cos(angle - 2 arccos(1 - 2 size)), over the sizes in (0, 1/16) with
     1 - overlap - 8 size - log(2 n^2/size)/beta > 0; until T_2 no token leaves the cap of twice the best size about its
-    cluster. NaN where no size meets the conditions, or beta <= 1: no statement. Tokens have equal masses, n >= 2,
-    0 < angle <= pi, clock of SA or USA0 (theorem of arXiv:2410.06833). A loop over broadcast arguments.
+    cluster. NaN where no size meets the conditions, or beta <= 1: no statement. Tokens have equal masses; clock of SA
+    or USA0 (theorem of arXiv:2410.06833).
+
+    Arguments:
+        beta: inverse temperatures; all arguments are broadcast.
+        angle: smallest angles between two clusters.
+        n: numbers of tokens.
     """
-    betas, angles, ns = checked_beta(beta), np.asarray(angle, dtype=np.float64), checked_integers("n", n, 2)
-    if not np.all((angles > 0) & (angles <= np.pi)):
-        raise InvalidInput(f"angle is {angle!r}; it must be in (0, pi].")
-    return np.vectorize(_best_bound, otypes=[np.float64])(betas, angles, ns)
+    return np.vectorize(_best_bound, otypes=[np.float64])(beta, angle, n)
 
 
 def _best_bound(beta: float, angle: float, n: int) -> float:
@@ -139,9 +166,7 @@ def _best_bound(beta: float, angle: float, n: int) -> float:
         return np.nan
     if gamma(high) > 0:
         return value(high)
-    while (middle := (low + high) / 2) not in (low, high):
-        low, high = (middle, high) if gamma(middle) > 0 else (low, middle)
-    return value(low)
+    return value(float(root(gamma, low, high)))
 
 
 def _closest(apart: np.ndarray, x: np.ndarray) -> tuple[int, int, float]:
@@ -166,22 +191,33 @@ def _closest(apart: np.ndarray, x: np.ndarray) -> tuple[int, int, float]:
     return p, q, near
 
 
-def _meeting_point(x: np.ndarray, y: np.ndarray, masses: tuple[float, float], model: str) -> np.ndarray:
-    angle = 2 * np.arctan2(np.linalg.norm(x - y), np.linalg.norm(x + y))
-    travel = meeting_point_limit(angle, masses=masses) if model == "SA" else angle / (1 + masses[0] / masses[1])
-    met = np.sin(angle - travel) * x + np.sin(travel) * y
-    return met / np.linalg.norm(met)
+def place_between(x: np.ndarray, y: np.ndarray, way: float) -> np.ndarray:
+    """The point at the angle `way` from x on the great circle towards y."""
+    across = y - (x @ y) * x
+    across /= np.linalg.norm(across)
+    across -= (x @ across) * x  # the first difference has lost digits if x and y are nearly antipodal
+    met = np.cos(way) * x + np.sin(way) * across / np.linalg.norm(across)
+    return np.asarray(met / np.linalg.norm(met))
+
+
+def meeting_error(x: np.ndarray, errors: np.ndarray, p: int, q: int) -> float:
+    """The error of the point where p and q meet, from theirs; on the circle there is one great circle only."""
+    gain = 2 / float(np.linalg.norm(x[p] + x[q])) if x.shape[1] > 2 else 1.0
+    error = 2 * UNIT_ERROR + (errors[p] + errors[q]) * gain
+    if error > LARGEST_ERROR:
+        raise NotAccurate(f"clusters {p} and {q} are so nearly antipodal that rounding decides where they meet.")
+    return float(error)
 
 
 def checked_clusters(positions: ArrayLike, masses: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Unit vectors and masses, as copies."""
     x, m = np.array(positions, dtype=np.float64), np.array(masses, dtype=np.float64)
     if x.ndim != 2 or len(x) == 0 or x.shape[1] < 2 or not np.isfinite(x).all():
-        raise InvalidInput(f"positions has shape {x.shape}; it must be finite, (clusters, d) with d >= 2.")
+        raise InvalidInput(f"`positions` has shape {x.shape}; it must be finite, (clusters, d) with d >= 2.")
     norms = np.linalg.norm(x, axis=1)
     if np.abs(norms - 1).max() > 1e-6:
         worst = int(np.argmax(np.abs(norms - 1)))
-        raise InvalidInput(f"positions[{worst}] has norm {norms[worst]:.6g}; divide it by its norm.")
+        raise InvalidInput(f"`positions[{worst}]` has norm {norms[worst]:.6g}; divide it by its norm.")
     if m.shape != (len(x),) or not np.all((m > 0) & np.isfinite(m)):
-        raise InvalidInput(f"masses is {masses!r}; it must be {len(x)} positive finite numbers.")
+        raise InvalidInput(f"`masses` is {masses!r}; it must be {len(x)} positive finite numbers.")
     return x / norms[:, None], m
