@@ -8,55 +8,94 @@ The scaled time is c = a_k t with a_k of `rates`; `slope` is the slope of ALiBi 
 """
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy.special import ive
+from scipy.special import i0e
 
-from attnflow.errors import InvalidInput
-from attnflow.theory.causal.continuum import (
-    LARGEST_LOG,
-    checked_amount,
-    checked_place,
-    checked_slope,
-    checked_time,
-    log_place_ratio,
-)
+from attnflow.special.formula import Reals, formula
+from attnflow.special.integrals import log_integral
+from attnflow.special.numbers import ArrayLike
+from attnflow.special.roots import root
+from attnflow.theory.causal.continuum import PLACE, SLOPE, TIME, in_range, log_scaled_paths, place_ratio
+
+HOPS = "np.where(place > share, slope * np.abs(place - share) + np.abs(np.log(place / share)), 0.0)"
+"""A bound of y = log(u(place)/u(share))."""
+SIGNAL = f"1e-15 * (50 + c + {HOPS})"
+"""Error of the logarithm of a signal: of its exponent 2 sqrt(c y) - y or c, and of a sum of some sqrt(c + y) terms."""
 
 
+@formula(c=TIME, share=PLACE, slope=SLOPE, place=PLACE, relative=f"1e-15 * (50 + np.minimum(c + {HOPS}, 1500.0))")
 def early_share(c: ArrayLike, share: ArrayLike, *, slope: ArrayLike = 0.0, place: ArrayLike = 1.0) -> np.ndarray:
     """The part of the signal at `place` that comes from the early topic: P(N_c > N_y), 1 up to the place `share`.
 
-    1 - Q_1(sqrt(2y), sqrt(2c)), Marcum's Q (ours). It grows with c, from 0 towards 1. Arguments broadcast;
-    relative accuracy also where it is tiny.
+    1 - Q_1(sqrt(2y), sqrt(2c)), Marcum's Q, with y = log[(e^{slope place} - 1)/(e^{slope share} - 1)] (ours). It grows
+    with c, from 0 towards 1. Arguments broadcast.
+
+    Arguments:
+        c: scaled times.
+        share: places up to which tokens lean towards the early topic.
+        slope: slopes of ALiBi per token times the number of tokens.
+        place: places at which the signal is read.
     """
-    return np.exp(_log_tails(c, share, slope, place)[0])
+    y, behind = _distance(share, slope, place)
+    return np.where(behind, np.exp(log_poisson_order(c, y)[0]), 1.0)
 
 
+@formula(c=TIME, share=PLACE, slope=SLOPE, place=PLACE, relative=SIGNAL)
 def early_signal(c: ArrayLike, share: ArrayLike, *, slope: ArrayLike = 0.0, place: ArrayLike = 1.0) -> np.ndarray:
     """The early topic's amplitude at `place`, in units of its initial one: e^c P(N_c > N_y), e^c up to `share` (ours).
 
     Beyond float range it is refused, `log_early_signal` goes there.
+
+    Arguments:
+        c: scaled times.
+        share: places up to which tokens lean towards the early topic.
+        slope: slopes of ALiBi per token times the number of tokens.
+        place: places at which the signal is read.
     """
-    return _plain(log_early_signal(c, share, slope=slope, place=place), c, "log_early_signal")
+    return _plain(_log_signals(c, share, slope, place)[0], c, "log_early_signal")
 
 
+@formula(c=TIME, share=PLACE, slope=SLOPE, place=PLACE, relative=SIGNAL)
 def late_signal(c: ArrayLike, share: ArrayLike, *, slope: ArrayLike = 0.0, place: ArrayLike = 1.0) -> np.ndarray:
     """The late topic's amplitude at `place`, in units of its initial one: e^c P(N_c <= N_y), 0 up to `share` (ours).
 
     Beyond float range it is refused, `log_late_signal` goes there.
+
+    Arguments:
+        c: scaled times.
+        share: places up to which tokens lean towards the early topic.
+        slope: slopes of ALiBi per token times the number of tokens.
+        place: places at which the signal is read.
     """
-    return _plain(log_late_signal(c, share, slope=slope, place=place), c, "log_late_signal")
+    return _plain(_log_signals(c, share, slope, place)[1], c, "log_late_signal")
 
 
+@formula(c=TIME, share=PLACE, slope=SLOPE, place=PLACE, relative=1e-15, absolute=SIGNAL)
 def log_early_signal(c: ArrayLike, share: ArrayLike, *, slope: ArrayLike = 0.0, place: ArrayLike = 1.0) -> np.ndarray:
-    """The logarithm of `early_signal`, -inf at c = 0 after the switch."""
-    return np.asarray(checked_time(c) + _log_tails(c, share, slope, place)[0])
+    """The logarithm of `early_signal`, -inf at c = 0 after the switch.
+
+    Arguments:
+        c: scaled times.
+        share: places up to which tokens lean towards the early topic.
+        slope: slopes of ALiBi per token times the number of tokens.
+        place: places at which the signal is read.
+    """
+    return _log_signals(c, share, slope, place)[0]
 
 
+@formula(c=TIME, share=PLACE, slope=SLOPE, place=PLACE, relative=1e-15, absolute=SIGNAL)
 def log_late_signal(c: ArrayLike, share: ArrayLike, *, slope: ArrayLike = 0.0, place: ArrayLike = 1.0) -> np.ndarray:
-    """The logarithm of `late_signal`, -inf up to the place `share`."""
-    return np.asarray(checked_time(c) + _log_tails(c, share, slope, place)[1])
+    """The logarithm of `late_signal`, -inf up to the place `share`.
+
+    Arguments:
+        c: scaled times.
+        share: places up to which tokens lean towards the early topic.
+        slope: slopes of ALiBi per token times the number of tokens.
+        place: places at which the signal is read.
+    """
+    return _log_signals(c, share, slope, place)[1]
 
 
+@formula(share=PLACE, slope=SLOPE, place=PLACE, relative_dilution=Reals(0.0, 1e300, scalar=True), relative=1e-13)
 def takeover_time(
     share: ArrayLike, *, slope: ArrayLike = 0.0, place: ArrayLike = 1.0, relative_dilution: float = 0.0
 ) -> np.ndarray:
@@ -65,60 +104,85 @@ def takeover_time(
     Near y + 1/2 for a small share, log(1/share) + 1/2 at slope 0 and place 1; log 2 just after the switch, and 0 up to
     it, where there is nothing late. With `relative_dilution` q of softmax (see `correlation`) the whole signal
     is e^c P(N_c <= N_z) with z the y of place 0, c becomes c/(1 + slope q) and u is shifted (ours).
+
+    Arguments:
+        share: places up to which tokens lean towards the early topic.
+        slope: slopes of ALiBi per token times the number of tokens.
+        place: places at which the signal is read.
+        relative_dilution: weight of a token on itself, in units of N mean weights; 0 leaves it out.
+
+    Raises:
+        NotAccurate: if the time is above 1e8 (1 + slope q): dilution can hide an early topic for ever.
     """
-    dilution = float(checked_amount("relative_dilution", relative_dilution))
-    y, behind = _distance(share, slope, place, dilution)
-    slopes, places = np.broadcast_arrays(slope, place, y)[:2]
-    found = [
-        _takeover(float(one), float(_whole(at, steep, dilution))) * (1 + float(steep) * dilution) if there else 0.0
-        for one, there, steep, at in zip(y.ravel(), behind.ravel(), slopes.ravel(), places.ravel(), strict=True)
-    ]
-    return np.array(found).reshape(y.shape)
+    q = relative_dilution
+    y, behind = _distance(share, slope, place, q)
+    share, slope = np.broadcast_arrays(share, slope, y)[:2]
+    takeovers = np.zeros(behind.shape)
+    if not behind.any():
+        return takeovers
+    y, share, slope = y[behind], share[behind], slope[behind]
+    if q:
+        times = root(_diluted_lead, y, y + 0.7, y, place_ratio(share, np.zeros(()), slope, np.asarray(q)), **RANGE)
+    else:
+        # without dilution c - y falls from log 2 to 1/2
+        times = root(_lead, y, y + 0.7, y, **RANGE)
+    takeovers[behind] = times * (1 + slope * q)
+    return takeovers
 
 
-def _takeover(y: float, whole: float) -> float:
-    from scipy.optimize import brentq
-
-    def lead(c: float) -> float:
-        early, late = log_poisson_order(np.asarray(c), np.asarray(y))
-        if whole == np.inf:
-            return float(early - late)
-        return float(log_poisson_order(np.asarray(c), np.asarray(whole))[1] - late - np.log(2))
-
-    high = y + 0.7  # without dilution c - y falls from log 2 to 1/2, dilution delays it
-    while not lead(high) > 0:
-        high *= 1.5
-    return float(brentq(lead, y, high, xtol=1e-14, rtol=1e-15))
+RANGE = {"smallest": 1e-300, "largest": 1e8}
+"""Scaled times at which an early topic can take over."""
 
 
-def _whole(place: ArrayLike, slope: ArrayLike, dilution: float) -> np.ndarray:
-    """y of the very beginning: infinite without dilution."""
-    if dilution == 0:
-        return np.asarray(np.inf)
-    return log_place_ratio(place, np.finfo(np.float64).tiny, slope, relative_dilution=dilution)
+def _lead(c: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Logarithm of the early signal over the late one."""
+    early, late = log_poisson_order(c, y)
+    return early - late
 
 
-def log_poisson_order(c: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _diluted_lead(c: np.ndarray, y: np.ndarray, behind: np.ndarray) -> np.ndarray:
+    """The same with dilution, where the early signal comes from y to y + behind: no difference of probabilities."""
+
+    def log_heard(x: np.ndarray, c: np.ndarray) -> np.ndarray:
+        # log of psi_c(y) e^{-y-c} dy/dx at y = x^2
+        root_c = np.sqrt(c)
+        return np.log(2 * x) + np.log(c) + log_scaled_paths(2 * root_c * x) - (x - root_c) ** 2
+
+    low, middle = np.sqrt(y), np.sqrt(c)
+    high = np.minimum(np.sqrt(y + behind), np.maximum(middle, low) + 9)  # e^{-81} is left beyond
+    early = log_integral(log_heard, low, high, c, points=np.stack([middle - 3, middle], -1))
+    return np.asarray(early - log_poisson_order(c, y)[1])
+
+
+def log_poisson_order(c: np.ndarray, y: np.ndarray, *, signal: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """log P(N_c > N_y) and log P(N_c <= N_y), N_c and N_y independent Poisson variables of means c and y.
 
     Sums over the values of N_c - N_y, whose probabilities e^{-c-y} (c/y)^{k/2} I_k(2 sqrt(c y)) follow from that of 0
     by the continued fraction of their quotients: the smaller tail directly, the other as its complement (Skellam 1946).
+    With `signal` both are multiplied by e^c, without a difference of large numbers where c is much larger than y.
     """
     c, y = np.broadcast_arrays(c, y)
-    none = np.asarray(np.log(ive(0, 2 * np.sqrt(c) * np.sqrt(y))) - _gap(c, y) ** 2)
-    # beyond nine standard deviations e^{-40} is left; where c > y + 30 the upper tail is not summed
-    top = 90 + int(9 * np.sqrt(np.max(c + y, initial=0.0)))
-    root = np.hypot(top + 1.0, 2 * np.sqrt(c) * np.sqrt(y))
-    up, down = 2 * c / (top + 1 + root), 2 * y / (top + 1 + root)
+    z = 2 * np.sqrt(c) * np.sqrt(y)
+    exponent = np.sqrt(y) * (2 * np.sqrt(c) - np.sqrt(y)) if signal else -(_gap(c, y) ** 2)
+    whole = c if signal else np.zeros(())
+    none = np.asarray(np.log(i0e(z)) + exponent)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # beyond nine standard deviations, or where quotients of sqrt(y/c) have multiplied, e^{-40} is left
+        spread = np.where(np.abs(c - y) <= 30, np.inf, 80 / np.abs(np.log(y) - np.log(c)))
+    terms = np.maximum(7 * np.sqrt(z), np.fmin(9 * np.sqrt(c + y), spread))
+    top = 90 + int(np.max(terms, initial=0.0))
+    far = np.hypot(top + 1.0, z)
+    up, down = 2 * c / (top + 1 + far), 2 * y / (top + 1 + far)
     above, below = np.full(c.shape, -np.inf), np.full(c.shape, -np.inf)
     with np.errstate(divide="ignore"):
         for k in range(top, 0, -1):
             up, down = c / (k + y * up), y / (k + c * down)
             above, below = np.log(up) + np.logaddexp(0.0, above), np.log(down) + np.logaddexp(0.0, below)
         above, below = none + above, none + np.logaddexp(0.0, below)
-        below = np.where(c >= y, below, np.log1p(-np.exp(np.minimum(above, 0.0))))
-        above = np.where(c < y + 30, above, np.log1p(-np.exp(np.minimum(below, 0.0))))
-    return np.minimum(above, 0.0), np.minimum(below, 0.0)
+        # where c > y + 30 the upper tail is not summed
+        below = np.where(c >= y, below, whole + np.log1p(-np.exp(np.minimum(above - whole, 0.0))))
+        above = np.where(c < y + 30, above, whole + np.log1p(-np.exp(np.minimum(below - whole, 0.0))))
+    return np.minimum(above, whole), np.minimum(below, whole)
 
 
 def _gap(c: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -127,23 +191,20 @@ def _gap(c: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.asarray((c - y) / np.where(both > 0, both, 1.0))
 
 
-def _distance(
-    share: ArrayLike, slope: ArrayLike, place: ArrayLike, dilution: float = 0.0
-) -> tuple[np.ndarray, np.ndarray]:
+def _distance(share: np.ndarray, slope: np.ndarray, place: np.ndarray, q: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
     """y of a place after the switch (0 up to it), and whether it is after."""
-    share, slope, place = np.broadcast_arrays(
-        checked_place("share", share), checked_slope(slope), checked_place("place", place)
-    )
-    return log_place_ratio(place, np.minimum(share, place), slope, relative_dilution=dilution), place > share
+    share, slope, place = np.broadcast_arrays(share, slope, place)
+    return place_ratio(place, np.minimum(share, place), slope, np.asarray(q)), place > share
 
 
-def _log_tails(c: ArrayLike, share: ArrayLike, slope: ArrayLike, place: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+def _log_signals(
+    c: np.ndarray, share: np.ndarray, slope: np.ndarray, place: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     y, behind = _distance(share, slope, place)
-    early, late = log_poisson_order(checked_time(c), y)
-    return np.where(behind, early, 0.0), np.where(behind, late, -np.inf)
+    early, late = log_poisson_order(c, y, signal=True)
+    return np.where(behind, early, c), np.where(behind, late, -np.inf)
 
 
-def _plain(logs: np.ndarray, c: ArrayLike, instead: str) -> np.ndarray:
-    if np.any(logs >= LARGEST_LOG):
-        raise InvalidInput(f"c is {c!r}; the signal leaves float range there, use {instead}.")
-    return np.asarray(np.exp(logs))
+def _plain(logs: np.ndarray, c: ArrayLike, log_name: str) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        return in_range(np.exp(logs), "c", c, log_name)
