@@ -34,3 +34,208 @@ def cap_time(diameter, beta, d, start):
     edges = {first, last, *(first * mp.mpf(30) ** k for k in range(1, 250) if first * mp.mpf(30) ** k < last)}
     edges |= {last - (last - first) * mp.mpf(30) ** -k for k in range(1, 14)}
     return mp.quad(lambda x: 1 / cap_speed(x, beta, d), sorted(edges))
+
+
+# --- caps.py
+
+
+@oracle(
+    "landscape.cap_diameter",
+    relation=allowed_start,
+    # beyond a plateau the digits of t that a float does not have decide
+    may_refuse=lambda a: a["t"] > 1e5,
+    cases=(
+        {"t": 0.0, "beta": 2.0, "d": 2, "start": 3.0},
+        {"t": 5.0, "beta": 9.0, "d": 3, "start": 1.5},
+        {"t": 30.0, "beta": 2.0, "d": 2, "start": 3.14159},
+        {"t": 2e4, "beta": 9.0, "d": 2, "start": 2.0},
+    ),
+    quick=10,
+    fresh=2,
+)
+def cap_diameter(t, beta, d, start):
+    t, beta, start, end = mp.mpf(t), mp.mpf(beta), mp.mpf(start), mp.mpf(2 if d == 2 else 1)
+    if t * cap_speed(start, beta, d) < start * mp.mpf(10) ** -20:
+        return start
+
+    def primitive(u):
+        """Of e^(beta u)/(2 u) + e^(beta u)/(2 (end - u)): dt is that times -du, u = 1 - cos D."""
+        if beta == 0:
+            return (mp.log(u) - mp.log(end - u)) / 2
+        return (mp.ei(beta * u) + mp.exp(end * beta) * mp.e1(beta * (end - u))) / 2
+
+    high = 2 * mp.log(mp.sin(start / 2)) + mp.log(2)
+    low, goal = mp.mpf(-1500), primitive(mp.exp(high)) - t
+    if primitive(mp.exp(low)) > goal:
+        return mp.mpf(0)
+    for _ in range(90):
+        middle = (low + high) / 2
+        low, high = (middle, high) if primitive(mp.exp(middle)) < goal else (low, middle)
+    return 2 * mp.asin(mp.exp(low / 2) / mp.sqrt(2))
+
+
+def peak(function, low, high):
+    """Where a function with one maximum has it, by thirds at 90 digits."""
+    with mp.workdps(90):
+        low, high = mp.mpf(low), mp.mpf(high)
+        for _ in range(340):
+            first, second = low + (high - low) / 3, high - (high - low) / 3
+            low, high = (first, high) if function(first) < function(second) else (low, second)
+        return (low + high) / 2
+
+
+def pull(x, beta):
+    """(beta sin^2 - cos) e^(-x) at x = beta (1 - cos), without its factor for beta = 0."""
+    u = x / beta
+    return (beta * u * (2 - u) - 1 + u) * mp.exp(-x)
+
+
+WARM = tuple({"beta": beta} for beta in (1 / 3, 0.3333333333333334, 1.0, 1.0000000000000002, 1e15, 1.7e308))
+
+
+@oracle("landscape.expansion_rate", cases=WARM)
+def expansion_rate(beta):
+    beta = mp.mpf(beta)
+    return pull(peak(lambda x: pull(x, beta), 0, min(2 * beta, 10)), beta) if beta else mp.mpf(1)
+
+
+@oracle("landscape.steepest_overlap", cases=WARM)
+def steepest_overlap(beta):
+    beta = mp.mpf(beta)
+    if beta < 1e-9:
+        return mp.mpf(-1)
+    with mp.workdps(90):
+        overlap = 1 - peak(lambda x: pull(x, beta), 0, min(2 * beta, 10)) / beta
+    return overlap if abs(overlap) > 1e-40 else mp.mpf(0)
+
+
+@oracle(
+    "landscape.stability_rate",
+    draws={"p": lambda rng: float(rng.choice([1.0, 1.5, 2.0, 7.0, math.inf]))},
+    cases=tuple({**row, "d": 3, "p": 1.0} for row in (*WARM, {"beta": 0.4}, {"beta": 5.0})),
+)
+def stability_rate(beta, d, p):
+    if d == 2 or p == 2:
+        return expansion_rate(beta) * (1 if d == p == 2 else 2)
+    beta = mp.mpf(beta)
+    if beta == 0:
+        return mp.mpf(2)
+    split, top = min(1, 2 * beta), min(2 * beta, 10)
+
+    def height(x):
+        q = (x / beta) * beta * (2 - x / beta) - 1 + x / beta
+        return mp.exp(-x) * (q + max(1, abs(q)))
+
+    return max(height(peak(height, *piece)) for piece in ((0, split), (split, top)))
+
+
+@oracle("landscape.softmax_lipschitz", cases=({"beta": 0.5}, {"beta": 1e308}))
+def softmax_lipschitz(beta):
+    """beta Var(sin) - mean(cos) of two half masses at the angles +-a, the largest over a."""
+    beta = mp.mpf(beta)
+    slope = lambda c: beta * (1 - c**2) - c  # noqa: E731
+    return slope(peak(slope, -1, 1))
+
+
+@oracle(
+    "landscape.softmax_spread",
+    cases=(
+        {"t": 5e9, "beta": 1e10, "variance": 1.0},
+        {"t": 5e9, "beta": 1e5, "variance": 1e5},
+        {"t": 4999999990.0, "beta": 1e5, "variance": 1e5},
+        {"t": 0.0, "beta": 3.0, "variance": 0.3},
+        {"t": 3.0, "beta": 1e-300, "variance": 1e-100},
+    ),
+)
+def softmax_spread(t, beta, variance):
+    t, beta, variance = mp.mpf(t), mp.mpf(beta), mp.mpf(variance)
+    if beta * variance > mp.mpf(10) ** 300:
+        return None
+    with mp.workdps(700):
+        goal = beta * variance + mp.log(beta * variance) - 2 * t
+    low, high = mp.mpf(-4000), mp.log(beta * variance) + 1  # of log beta v
+    if goal < low:
+        return mp.mpf(0)
+    for _ in range(220):
+        middle = (low + high) / 2
+        low, high = (middle, high) if middle + mp.exp(middle) < goal else (low, middle)
+    return mp.exp(low) / beta
+
+
+# --- heads.py
+
+
+def rise(function, low, high, steps=200):
+    """Where an increasing function is 0, by halving."""
+    low, high = mp.mpf(low), mp.mpf(high)
+    for _ in range(steps):
+        middle = (low + high) / 2
+        low, high = (middle, high) if function(middle) < 0 else (low, middle)
+    return low
+
+
+@oracle(
+    "landscape.axis_pair_rates",
+    cases=(
+        {"beta": 0.0, "mass": 0.5, "other": 0.0, "model": "USA"},
+        {"beta": 1e-12, "mass": 0.5, "other": 1.0, "model": "SA"},
+        {"beta": 20.0, "mass": 1e-9, "other": 1.0, "model": "USA"},
+        {"beta": 0.881373587019543, "mass": 0.5, "other": 1.0, "model": "USA"},
+        {"beta": 700.0, "mass": 1e-300, "other": 1e10, "model": "USA"},
+    ),
+)
+def axis_pair_rates(beta, mass, other, model):
+    with mp.workdps(1000):
+        beta, mass, other = mp.mpf(beta), mp.mpf(mass), mp.mpf(other)
+        masses = [mass, 1 - mass]
+        falls = [m * mp.exp(beta) - (1 - m) * mp.exp(-beta) for m in masses]
+        if model == "SA":
+            falls = [fall / (m * mp.exp(beta) + (1 - m) * mp.exp(-beta)) for fall, m in zip(falls, masses, strict=True)]
+        # the matrix of s of the two clusters, without making it symmetric
+        a, b = -falls[0] + other * masses[0], -falls[1] + other * masses[1]
+        product = other**2 * masses[0] * masses[1]
+        spread = mp.sqrt((a - b) ** 2 + 4 * product)
+        return sorted([(a + b + spread) / 2, (a + b - spread) / 2, -min(falls)], reverse=True)
+
+
+@oracle(
+    "landscape.axis_pair_threshold",
+    cases=({"mass": 0.5}, {"mass": 1e-100}, {"mass": 5e-324}, {"mass": 1 - 2**-53}),
+    count=10,
+)
+def axis_pair_threshold(mass):
+    """Where the largest eigenvalue changes its sign: the determinant, above the betas at which both D are positive."""
+    with mp.workdps(700):
+        m, k = mp.mpf(mass), 1 - mp.mpf(mass)
+        low = abs(mp.log(k / m)) / 2
+
+        def excess(beta):
+            grown = mp.exp(beta)
+            one, two = m * grown - k / grown, k * grown - m / grown
+            return one * two - m * two - k * one
+
+        return rise(excess, low + mp.mpf(10) ** -330, low + 800, 150)
+
+
+@oracle(
+    "landscape.axis_cross_rates",
+    cases=(
+        {"beta": 1e-6, "d": 3, "model": "SA"},
+        {"beta": 1e-6, "d": 2, "model": "SA"},
+        {"beta": 1e-6, "d": 2, "model": "USA"},
+        {"beta": 2.0, "d": 5, "model": "SA"},
+        {"beta": 1.72911690, "d": 2, "model": "USA"},
+    ),
+)
+def axis_cross_rates(beta, d, model):
+    with mp.workdps(700):
+        beta, d = mp.mpf(beta), mp.mpf(d)
+        if model == "USA":
+            return [-(mp.sinh(beta) - beta - d + 1) / d, -(mp.sinh(beta) - beta) / d]
+        turn = mp.sinh(beta) / (mp.cosh(beta) + d - 1)
+        return [(beta + d - 1) / d - turn, beta / d - turn]
+
+
+@oracle("landscape.axis_cross_threshold", cases=({"d": 2**53},), count=10)
+def axis_cross_threshold(d):
+    return rise(lambda beta: mp.sinh(beta) - beta - d + 1, 1, 50)
