@@ -239,3 +239,59 @@ def axis_cross_rates(beta, d, model):
 @oracle("landscape.axis_cross_threshold", cases=({"d": 2**53},), count=10)
 def axis_cross_threshold(d):
     return rise(lambda beta: mp.sinh(beta) - beta - d + 1, 1, 50)
+
+
+# --- gaussian.py
+
+
+@oracle(
+    "landscape.gaussian_moments",
+    relation=lambda a: max(abs(x) for x in (a["value"], a["mean"], a["logits"])) < 1e200,
+    cases=(
+        {"t": 0.5, "value": 1.0, "covariance": 0.9999999999999999, "mean": 1.0, "logits": 1.0},
+        {"t": 0.5, "value": 1.0, "covariance": 1.0, "mean": 1.0, "logits": 1.0},
+        {"t": 700.3, "value": 1.01, "covariance": 0.3, "mean": 1e-100, "logits": -1.0},
+        {"t": 0.1, "value": 0.1, "covariance": 16.666666666666664, "mean": -3.0, "logits": 3.0},
+        {"t": 1e12, "value": -1.0, "covariance": 0.25, "mean": -0.3, "logits": 1.0},
+        {"t": 3.0, "value": [-1.0, 0.1], "covariance": [0.3, 0.1], "mean": 2.0, "logits": 1.0},
+    ),
+    result=lambda r: [r.mean, r.covariance],
+)
+def gaussian_moments(t, value, covariance, mean, logits):
+    if isinstance(value, list):
+        pairs = [gaussian_moments(t, v, c, mean, logits) for v, c in zip(value, covariance, strict=True)]
+        return [list(column) for column in zip(*pairs, strict=True)]
+    with mp.workdps(1500):
+        t, v, c, m, b = (mp.mpf(x) for x in (t, value, covariance, mean, logits))
+        left = 1 - 2 * v * b * c * t
+        if left <= 0:
+            return None
+        return [m * mp.exp(v * t) / mp.sqrt(left), c / left]
+
+
+def five_points(beta, height):
+    """Sum of e^(beta <x, y>) over pairs of an apex and a square at -height, or a bipyramid for height = None."""
+    if height is None:
+        ring = [[mp.cos(2 * mp.pi * k / 3), mp.sin(2 * mp.pi * k / 3), 0] for k in range(3)]
+        rows = [[0, 0, 1], [0, 0, -1], *ring]
+    else:
+        side = mp.sqrt(1 - height**2)
+        rows = [[0, 0, 1], [side, 0, -height], [-side, 0, -height], [0, side, -height], [0, -side, -height]]
+    dots = [mp.fsum(a * b for a, b in zip(rows[i], rows[j], strict=True)) for i in range(5) for j in range(i)]
+    return mp.fsum(mp.exp(beta * dot) for dot in dots)
+
+
+def pyramid_energy(beta):
+    scale = mp.log(2 + beta) / (2 + beta)  # of the best height where it is small
+    return five_points(beta, peak(lambda h: -five_points(beta, h), 0, min(mp.mpf("0.3"), 3 * scale)))
+
+
+@oracle("landscape.five_point_energies", count=12, quick=6, fresh=0, cases=({"beta": 6.88616081}, {"beta": 1e-12}))
+def five_point_energies(beta):
+    beta = mp.mpf(beta)
+    return [five_points(beta, None), pyramid_energy(beta)]
+
+
+@oracle("landscape.five_point_flip", count=1, quick=1, fresh=0)
+def five_point_flip():
+    return rise(lambda beta: five_points(beta, None) - pyramid_energy(beta), mp.mpf("6.88"), mp.mpf("6.89"), 70)
