@@ -295,3 +295,105 @@ def five_point_energies(beta):
 @oracle("landscape.five_point_flip", count=1, quick=1, fresh=0)
 def five_point_flip():
     return rise(lambda beta: five_points(beta, None) - pyramid_energy(beta), mp.mpf("6.88"), mp.mpf("6.89"), 70)
+
+
+# --- held.py
+
+
+def hold_ratio(gap, beta, opening, model):
+    """log of sin(Theta - theta)/g at theta = Theta - gap."""
+    angle = opening - gap
+    grown = beta * (1 - mp.cos(angle))
+    slow = grown if model == "USA0" else mp.log((1 + mp.exp(grown)) / 2)
+    return mp.log(mp.sin(gap)) - mp.log(mp.sin(angle)) + slow
+
+
+def hold(beta, opening, model):
+    """log kappa and the gap of the threshold, and the gap of the maximum inside, by a scan and by thirds."""
+    beta, opening = mp.mpf(beta), mp.mpf(opening)
+    widest = 2 * opening - mp.pi
+    ratio = lambda gap: hold_ratio(gap, beta, opening, model)  # noqa: E731
+    grid = [widest * mp.mpf(10) ** (mp.mpf(-k) / 16) for k in range(300)]
+    grid = sorted([*grid, *[widest * k / 100 for k in range(1, 100)]])
+    heights = [ratio(gap) for gap in grid]
+    tops = [k for k in range(1, len(grid) - 1) if heights[k - 1] < heights[k] > heights[k + 1]]
+    inside = peak(ratio, grid[tops[0] - 1], grid[tops[0] + 1]) if tops else None
+    best = inside if inside is not None and ratio(inside) > heights[-1] else widest
+    return ratio(best), best, inside
+
+
+HOLD_CASES = (
+    {"beta": 3.0, "opening": 2.5, "model": "SA"},
+    {"beta": 3.0, "opening": 2.5, "model": "USA0"},
+    {"beta": 300.0, "opening": 1.7, "model": "SA"},
+    {"beta": 100.0, "opening": 3.141592653589, "model": "USA0"},
+    {"beta": 1.0, "opening": 2.5, "model": "SA"},
+    {"beta": 0.0, "opening": 2.5, "model": "USA0"},
+    {"beta": 1.4, "opening": 2.0, "model": "USA0"},
+)
+
+
+@oracle(
+    "landscape.hold_threshold",
+    count=20,
+    quick=16,
+    cases=HOLD_CASES,
+    result=lambda r: [r.kappa, r.angle, float(r.turns)],
+)
+def hold_threshold(beta, opening, model):
+    with mp.workdps(90):
+        log_kappa, gap, _ = hold(beta, opening, model)
+        angle = mp.mpf(opening) - gap
+        return [mp.exp(log_kappa), angle, int(angle < opening - mp.pi / 2)]
+
+
+def gap_held(beta, opening, kappa, model):
+    """Theta - theta at weight kappa by halving, None above the threshold."""
+    log_kappa, widest, inside = hold(beta, opening, model)
+    beta, opening, goal = mp.mpf(beta), mp.mpf(opening), mp.log(mp.mpf(kappa))
+    if goal >= log_kappa:
+        return None
+    if inside is not None and hold_ratio(inside, beta, opening, model) > goal:
+        widest = inside
+    return mp.exp(rise(lambda y: hold_ratio(mp.exp(y), beta, opening, model) - goal, -5000, mp.log(widest)))
+
+
+HELD_CASES = (
+    {"beta": 3.0, "opening": 2.5, "kappa": 42.9},
+    {"beta": 3.0, "opening": 2.5, "kappa": 1e-30},
+    {"beta": 1.4, "opening": 2.0, "kappa": 0.9},
+    {"beta": 0.0, "opening": 2.5, "kappa": 1.0},
+    {"beta": 50.0, "opening": 2.5, "kappa": 1e30},
+    {"beta": 9.0, "opening": 3.1, "kappa": 1e6},
+    {"beta": 400.0, "opening": 1.9, "kappa": 1e100},
+    {"beta": 3.0, "opening": 2.5, "kappa": 42.9199871},
+)
+
+
+@oracle(
+    "landscape.held_angle",
+    count=16,
+    quick=16,
+    cases=tuple({**row, "model": model} for row in HELD_CASES for model in ("USA0", "SA")),
+)
+def held_angle(beta, opening, kappa, model):
+    with mp.workdps(90):
+        gap = gap_held(beta, opening, kappa, model)
+        return None if gap is None else mp.mpf(opening) - gap
+
+
+@oracle("landscape.held_rates", count=16, quick=16, cases=HELD_CASES)
+def held_rates(beta, opening, kappa):
+    with mp.workdps(90):
+        gap = gap_held(beta, opening, kappa, "USA0")
+        if gap is None:
+            return None
+        beta, opening, kappa = mp.mpf(beta), mp.mpf(opening), mp.mpf(kappa)
+        angle = opening - gap
+        q = mp.exp(-beta * (1 - mp.cos(angle)))
+        return [
+            -mp.cos(gap / 2) * mp.cos(opening / 2) / mp.cos(angle / 2),
+            -(mp.cos(gap / 2) ** 2) - kappa / 2 * q * (1 + mp.cos(angle)),
+            -mp.cos(gap),
+            -mp.cos(gap) + kappa * q * (beta * mp.sin(angle) ** 2 - mp.cos(angle)),
+        ]
