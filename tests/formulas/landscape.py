@@ -34,3 +34,366 @@ def cap_time(diameter, beta, d, start):
     edges = {first, last, *(first * mp.mpf(30) ** k for k in range(1, 250) if first * mp.mpf(30) ** k < last)}
     edges |= {last - (last - first) * mp.mpf(30) ** -k for k in range(1, 14)}
     return mp.quad(lambda x: 1 / cap_speed(x, beta, d), sorted(edges))
+
+
+# --- caps.py
+
+
+@oracle(
+    "landscape.cap_diameter",
+    relation=allowed_start,
+    # beyond a plateau the digits of t that a float does not have decide
+    may_refuse=lambda a: a["t"] > 1e5,
+    cases=(
+        {"t": 0.0, "beta": 2.0, "d": 2, "start": 3.0},
+        {"t": 5.0, "beta": 9.0, "d": 3, "start": 1.5},
+        {"t": 30.0, "beta": 2.0, "d": 2, "start": 3.14159},
+        {"t": 2e4, "beta": 9.0, "d": 2, "start": 2.0},
+    ),
+    quick=10,
+    fresh=2,
+)
+def cap_diameter(t, beta, d, start):
+    t, beta, start, end = mp.mpf(t), mp.mpf(beta), mp.mpf(start), mp.mpf(2 if d == 2 else 1)
+    if t * cap_speed(start, beta, d) < start * mp.mpf(10) ** -20:
+        return start
+
+    def primitive(u):
+        """Of e^(beta u)/(2 u) + e^(beta u)/(2 (end - u)): dt is that times -du, u = 1 - cos D."""
+        if beta == 0:
+            return (mp.log(u) - mp.log(end - u)) / 2
+        return (mp.ei(beta * u) + mp.exp(end * beta) * mp.e1(beta * (end - u))) / 2
+
+    high = 2 * mp.log(mp.sin(start / 2)) + mp.log(2)
+    low, goal = mp.mpf(-1500), primitive(mp.exp(high)) - t
+    if primitive(mp.exp(low)) > goal:
+        return mp.mpf(0)
+    for _ in range(90):
+        middle = (low + high) / 2
+        low, high = (middle, high) if primitive(mp.exp(middle)) < goal else (low, middle)
+    return 2 * mp.asin(mp.exp(low / 2) / mp.sqrt(2))
+
+
+def peak(function, low, high):
+    """Where a function with one maximum has it, by thirds at 90 digits."""
+    with mp.workdps(90):
+        low, high = mp.mpf(low), mp.mpf(high)
+        for _ in range(340):
+            first, second = low + (high - low) / 3, high - (high - low) / 3
+            low, high = (first, high) if function(first) < function(second) else (low, second)
+        return (low + high) / 2
+
+
+def pull(x, beta):
+    """(beta sin^2 - cos) e^(-x) at x = beta (1 - cos), without its factor for beta = 0."""
+    u = x / beta
+    return (beta * u * (2 - u) - 1 + u) * mp.exp(-x)
+
+
+WARM = tuple({"beta": beta} for beta in (1 / 3, 0.3333333333333334, 1.0, 1.0000000000000002, 1e15, 1.7e308))
+
+
+@oracle("landscape.expansion_rate", cases=WARM)
+def expansion_rate(beta):
+    beta = mp.mpf(beta)
+    return pull(peak(lambda x: pull(x, beta), 0, min(2 * beta, 10)), beta) if beta else mp.mpf(1)
+
+
+@oracle("landscape.steepest_overlap", cases=WARM)
+def steepest_overlap(beta):
+    beta = mp.mpf(beta)
+    if beta < 1e-9:
+        return mp.mpf(-1)
+    with mp.workdps(90):
+        overlap = 1 - peak(lambda x: pull(x, beta), 0, min(2 * beta, 10)) / beta
+    return overlap if abs(overlap) > 1e-40 else mp.mpf(0)
+
+
+@oracle(
+    "landscape.stability_rate",
+    draws={"p": lambda rng: float(rng.choice([1.0, 1.5, 2.0, 7.0, math.inf]))},
+    cases=tuple({**row, "d": 3, "p": 1.0} for row in (*WARM, {"beta": 0.4}, {"beta": 5.0})),
+)
+def stability_rate(beta, d, p):
+    if d == 2 or p == 2:
+        return expansion_rate(beta) * (1 if d == p == 2 else 2)
+    beta = mp.mpf(beta)
+    if beta == 0:
+        return mp.mpf(2)
+    split, top = min(1, 2 * beta), min(2 * beta, 10)
+
+    def height(x):
+        q = (x / beta) * beta * (2 - x / beta) - 1 + x / beta
+        return mp.exp(-x) * (q + max(1, abs(q)))
+
+    return max(height(peak(height, *piece)) for piece in ((0, split), (split, top)))
+
+
+@oracle("landscape.softmax_lipschitz", cases=({"beta": 0.5}, {"beta": 1e308}))
+def softmax_lipschitz(beta):
+    """beta Var(sin) - mean(cos) of two half masses at the angles +-a, the largest over a."""
+    beta = mp.mpf(beta)
+    slope = lambda c: beta * (1 - c**2) - c  # noqa: E731
+    return slope(peak(slope, -1, 1))
+
+
+@oracle(
+    "landscape.softmax_spread",
+    cases=(
+        {"t": 5e9, "beta": 1e10, "variance": 1.0},
+        {"t": 5e9, "beta": 1e5, "variance": 1e5},
+        {"t": 4999999990.0, "beta": 1e5, "variance": 1e5},
+        {"t": 0.0, "beta": 3.0, "variance": 0.3},
+        {"t": 3.0, "beta": 1e-300, "variance": 1e-100},
+    ),
+)
+def softmax_spread(t, beta, variance):
+    t, beta, variance = mp.mpf(t), mp.mpf(beta), mp.mpf(variance)
+    if beta * variance > mp.mpf(10) ** 300:
+        return None
+    with mp.workdps(700):
+        goal = beta * variance + mp.log(beta * variance) - 2 * t
+    low, high = mp.mpf(-4000), mp.log(beta * variance) + 1  # of log beta v
+    if goal < low:
+        return mp.mpf(0)
+    for _ in range(220):
+        middle = (low + high) / 2
+        low, high = (middle, high) if middle + mp.exp(middle) < goal else (low, middle)
+    return mp.exp(low) / beta
+
+
+# --- heads.py
+
+
+def rise(function, low, high, steps=200):
+    """Where an increasing function is 0, by halving."""
+    low, high = mp.mpf(low), mp.mpf(high)
+    for _ in range(steps):
+        middle = (low + high) / 2
+        low, high = (middle, high) if function(middle) < 0 else (low, middle)
+    return low
+
+
+@oracle(
+    "landscape.axis_pair_rates",
+    cases=(
+        {"beta": 0.0, "mass": 0.5, "other": 0.0, "model": "USA"},
+        {"beta": 1e-12, "mass": 0.5, "other": 1.0, "model": "SA"},
+        {"beta": 20.0, "mass": 1e-9, "other": 1.0, "model": "USA"},
+        {"beta": 0.881373587019543, "mass": 0.5, "other": 1.0, "model": "USA"},
+        {"beta": 700.0, "mass": 1e-300, "other": 1e10, "model": "USA"},
+    ),
+)
+def axis_pair_rates(beta, mass, other, model):
+    with mp.workdps(1000):
+        beta, mass, other = mp.mpf(beta), mp.mpf(mass), mp.mpf(other)
+        masses = [mass, 1 - mass]
+        falls = [m * mp.exp(beta) - (1 - m) * mp.exp(-beta) for m in masses]
+        if model == "SA":
+            falls = [fall / (m * mp.exp(beta) + (1 - m) * mp.exp(-beta)) for fall, m in zip(falls, masses, strict=True)]
+        # the matrix of s of the two clusters, without making it symmetric
+        a, b = -falls[0] + other * masses[0], -falls[1] + other * masses[1]
+        product = other**2 * masses[0] * masses[1]
+        spread = mp.sqrt((a - b) ** 2 + 4 * product)
+        return sorted([(a + b + spread) / 2, (a + b - spread) / 2, -min(falls)], reverse=True)
+
+
+@oracle(
+    "landscape.axis_pair_threshold",
+    cases=({"mass": 0.5}, {"mass": 1e-100}, {"mass": 5e-324}, {"mass": 1 - 2**-53}),
+    count=10,
+)
+def axis_pair_threshold(mass):
+    """Where the largest eigenvalue changes its sign: the determinant, above the betas at which both D are positive."""
+    with mp.workdps(700):
+        m, k = mp.mpf(mass), 1 - mp.mpf(mass)
+        low = abs(mp.log(k / m)) / 2
+
+        def excess(beta):
+            grown = mp.exp(beta)
+            one, two = m * grown - k / grown, k * grown - m / grown
+            return one * two - m * two - k * one
+
+        return rise(excess, low + mp.mpf(10) ** -330, low + 800, 150)
+
+
+@oracle(
+    "landscape.axis_cross_rates",
+    cases=(
+        {"beta": 1e-6, "d": 3, "model": "SA"},
+        {"beta": 1e-6, "d": 2, "model": "SA"},
+        {"beta": 1e-6, "d": 2, "model": "USA"},
+        {"beta": 2.0, "d": 5, "model": "SA"},
+        {"beta": 1.72911690, "d": 2, "model": "USA"},
+    ),
+)
+def axis_cross_rates(beta, d, model):
+    with mp.workdps(700):
+        beta, d = mp.mpf(beta), mp.mpf(d)
+        if model == "USA":
+            return [-(mp.sinh(beta) - beta - d + 1) / d, -(mp.sinh(beta) - beta) / d]
+        turn = mp.sinh(beta) / (mp.cosh(beta) + d - 1)
+        return [(beta + d - 1) / d - turn, beta / d - turn]
+
+
+@oracle("landscape.axis_cross_threshold", cases=({"d": 2**53},), count=10)
+def axis_cross_threshold(d):
+    return rise(lambda beta: mp.sinh(beta) - beta - d + 1, 1, 50)
+
+
+# --- gaussian.py
+
+
+@oracle(
+    "landscape.gaussian_moments",
+    relation=lambda a: max(abs(x) for x in (a["value"], a["mean"], a["logits"])) < 1e200,
+    cases=(
+        {"t": 0.5, "value": 1.0, "covariance": 0.9999999999999999, "mean": 1.0, "logits": 1.0},
+        {"t": 0.5, "value": 1.0, "covariance": 1.0, "mean": 1.0, "logits": 1.0},
+        {"t": 700.3, "value": 1.01, "covariance": 0.3, "mean": 1e-100, "logits": -1.0},
+        {"t": 0.1, "value": 0.1, "covariance": 16.666666666666664, "mean": -3.0, "logits": 3.0},
+        {"t": 1e12, "value": -1.0, "covariance": 0.25, "mean": -0.3, "logits": 1.0},
+        {"t": 3.0, "value": [-1.0, 0.1], "covariance": [0.3, 0.1], "mean": 2.0, "logits": 1.0},
+    ),
+    result=lambda r: [r.mean, r.covariance],
+)
+def gaussian_moments(t, value, covariance, mean, logits):
+    if isinstance(value, list):
+        pairs = [gaussian_moments(t, v, c, mean, logits) for v, c in zip(value, covariance, strict=True)]
+        return [list(column) for column in zip(*pairs, strict=True)]
+    with mp.workdps(1500):
+        t, v, c, m, b = (mp.mpf(x) for x in (t, value, covariance, mean, logits))
+        left = 1 - 2 * v * b * c * t
+        if left <= 0:
+            return None
+        return [m * mp.exp(v * t) / mp.sqrt(left), c / left]
+
+
+def five_points(beta, height):
+    """Sum of e^(beta <x, y>) over pairs of an apex and a square at -height, or a bipyramid for height = None."""
+    if height is None:
+        ring = [[mp.cos(2 * mp.pi * k / 3), mp.sin(2 * mp.pi * k / 3), 0] for k in range(3)]
+        rows = [[0, 0, 1], [0, 0, -1], *ring]
+    else:
+        side = mp.sqrt(1 - height**2)
+        rows = [[0, 0, 1], [side, 0, -height], [-side, 0, -height], [0, side, -height], [0, -side, -height]]
+    dots = [mp.fsum(a * b for a, b in zip(rows[i], rows[j], strict=True)) for i in range(5) for j in range(i)]
+    return mp.fsum(mp.exp(beta * dot) for dot in dots)
+
+
+def pyramid_energy(beta):
+    scale = mp.log(2 + beta) / (2 + beta)  # of the best height where it is small
+    return five_points(beta, peak(lambda h: -five_points(beta, h), 0, min(mp.mpf("0.3"), 3 * scale)))
+
+
+@oracle("landscape.five_point_energies", count=12, quick=6, fresh=0, cases=({"beta": 6.88616081}, {"beta": 1e-12}))
+def five_point_energies(beta):
+    beta = mp.mpf(beta)
+    return [five_points(beta, None), pyramid_energy(beta)]
+
+
+@oracle("landscape.five_point_flip", count=1, quick=1, fresh=0)
+def five_point_flip():
+    return rise(lambda beta: five_points(beta, None) - pyramid_energy(beta), mp.mpf("6.88"), mp.mpf("6.89"), 70)
+
+
+# --- held.py
+
+
+def hold_ratio(gap, beta, opening, model):
+    """log of sin(Theta - theta)/g at theta = Theta - gap."""
+    angle = opening - gap
+    grown = beta * (1 - mp.cos(angle))
+    slow = grown if model == "USA0" else mp.log((1 + mp.exp(grown)) / 2)
+    return mp.log(mp.sin(gap)) - mp.log(mp.sin(angle)) + slow
+
+
+def hold(beta, opening, model):
+    """log kappa and the gap of the threshold, and the gap of the maximum inside, by a scan and by thirds."""
+    beta, opening = mp.mpf(beta), mp.mpf(opening)
+    widest = 2 * opening - mp.pi
+    ratio = lambda gap: hold_ratio(gap, beta, opening, model)  # noqa: E731
+    grid = [widest * mp.mpf(10) ** (mp.mpf(-k) / 16) for k in range(300)]
+    grid = sorted([*grid, *[widest * k / 100 for k in range(1, 100)]])
+    heights = [ratio(gap) for gap in grid]
+    tops = [k for k in range(1, len(grid) - 1) if heights[k - 1] < heights[k] > heights[k + 1]]
+    inside = peak(ratio, grid[tops[0] - 1], grid[tops[0] + 1]) if tops else None
+    best = inside if inside is not None and ratio(inside) > heights[-1] else widest
+    return ratio(best), best, inside
+
+
+HOLD_CASES = (
+    {"beta": 3.0, "opening": 2.5, "model": "SA"},
+    {"beta": 3.0, "opening": 2.5, "model": "USA0"},
+    {"beta": 300.0, "opening": 1.7, "model": "SA"},
+    {"beta": 100.0, "opening": 3.141592653589, "model": "USA0"},
+    {"beta": 1.0, "opening": 2.5, "model": "SA"},
+    {"beta": 0.0, "opening": 2.5, "model": "USA0"},
+    {"beta": 1.4, "opening": 2.0, "model": "USA0"},
+)
+
+
+@oracle(
+    "landscape.hold_threshold",
+    count=20,
+    quick=16,
+    cases=HOLD_CASES,
+    result=lambda r: [r.kappa, r.angle, float(r.turns)],
+)
+def hold_threshold(beta, opening, model):
+    with mp.workdps(90):
+        log_kappa, gap, _ = hold(beta, opening, model)
+        angle = mp.mpf(opening) - gap
+        return [mp.exp(log_kappa), angle, int(angle < opening - mp.pi / 2)]
+
+
+def gap_held(beta, opening, kappa, model):
+    """Theta - theta at weight kappa by halving, None above the threshold."""
+    log_kappa, widest, inside = hold(beta, opening, model)
+    beta, opening, goal = mp.mpf(beta), mp.mpf(opening), mp.log(mp.mpf(kappa))
+    if goal >= log_kappa:
+        return None
+    if inside is not None and hold_ratio(inside, beta, opening, model) > goal:
+        widest = inside
+    return mp.exp(rise(lambda y: hold_ratio(mp.exp(y), beta, opening, model) - goal, -5000, mp.log(widest)))
+
+
+HELD_CASES = (
+    {"beta": 3.0, "opening": 2.5, "kappa": 42.9},
+    {"beta": 3.0, "opening": 2.5, "kappa": 1e-30},
+    {"beta": 1.4, "opening": 2.0, "kappa": 0.9},
+    {"beta": 0.0, "opening": 2.5, "kappa": 1.0},
+    {"beta": 50.0, "opening": 2.5, "kappa": 1e30},
+    {"beta": 9.0, "opening": 3.1, "kappa": 1e6},
+    {"beta": 400.0, "opening": 1.9, "kappa": 1e100},
+    {"beta": 3.0, "opening": 2.5, "kappa": 42.9199871},
+)
+
+
+@oracle(
+    "landscape.held_angle",
+    count=16,
+    quick=16,
+    cases=tuple({**row, "model": model} for row in HELD_CASES for model in ("USA0", "SA")),
+)
+def held_angle(beta, opening, kappa, model):
+    with mp.workdps(90):
+        gap = gap_held(beta, opening, kappa, model)
+        return None if gap is None else mp.mpf(opening) - gap
+
+
+@oracle("landscape.held_rates", count=16, quick=16, cases=HELD_CASES)
+def held_rates(beta, opening, kappa):
+    with mp.workdps(90):
+        gap = gap_held(beta, opening, kappa, "USA0")
+        if gap is None:
+            return None
+        beta, opening, kappa = mp.mpf(beta), mp.mpf(opening), mp.mpf(kappa)
+        angle = opening - gap
+        q = mp.exp(-beta * (1 - mp.cos(angle)))
+        return [
+            -mp.cos(gap / 2) * mp.cos(opening / 2) / mp.cos(angle / 2),
+            -(mp.cos(gap / 2) ** 2) - kappa / 2 * q * (1 + mp.cos(angle)),
+            -mp.cos(gap),
+            -mp.cos(gap) + kappa * q * (beta * mp.sin(angle) ** 2 - mp.cos(angle)),
+        ]

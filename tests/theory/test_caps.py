@@ -77,7 +77,7 @@ def test_the_spread_of_a_cloud():
         (lambda: landscape.stability_rate(1.0, d=2, p=0.5), "p >= 1"),
         (lambda: landscape.cap_time(0.1, 1.0, d=3, start=2.0), "`start` is 2.0"),
         (lambda: landscape.cap_time(1.5, 1.0, d=2, start=1.0), "at most start"),
-        (lambda: landscape.softmax_spread(1.0, 0.0, 1.0), "positive"),
+        (lambda: landscape.softmax_spread(1.0, 0.0, 1.0), "`beta` is 0"),
     ],
 )
 def test_refusals(call, words):

@@ -1,71 +1,82 @@
 """How far two measures can drift apart, and how fast a measure in a cap contracts."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 from scipy.special import expit, wrightomega
 
 from attnflow.errors import InvalidInput
 from attnflow.special.curves import curve
-from attnflow.special.formula import Integers, Reals, formula
-from attnflow.special.numbers import ArrayLike
-from attnflow.theory.checks import checked_beta, checked_dimension, checked_reals
+from attnflow.special.formula import Integers, Other, Reals, formula
+from attnflow.special.numbers import ArrayLike, Numbers
 from attnflow.theory.merging.pairs import LARGEST_LOG, log_pull_integral
 
+LARGEST_PRODUCT = 10**300
+"""beta v_0 above would leave the range of floats."""
 
-def expansion_rate(beta: ArrayLike) -> np.ndarray:
+
+@formula(beta=Reals(0.0), relative=1e-15)
+def expansion_rate(beta: ArrayLike) -> Numbers:
     """omega with W_2(mu_t, nu_t) <= e^{omega t} W_2(mu_0, nu_0) for any two measures on the circle under USA0.
 
     omega = max_theta (beta sin^2 theta - cos theta) e^{beta (cos theta - 1)}. The maximum is at cos theta = (-3 +
     sqrt(4 beta^2 + 5))/(2 beta) for beta >= 1/3, and at -1 below, where it is e^{-2 beta}. Two equal tokens at this
     angle attain it: the constant is sharp on the circle. It is at most 2 e^{-3/2} = 0.4463 for beta >= 1, and tends
-    to it. Derived here; beta >= 0, any shape.
+    to it. Derived here.
     """
-    b = checked_beta(beta)
-    return _pull(steepest_overlap(b), b)
+    return _largest_pull(beta)
 
 
-def steepest_overlap(beta: ArrayLike) -> np.ndarray:
-    """The cosine of the angle at which two tokens of USA0 separate fastest, at the rate `expansion_rate`."""
-    b = checked_beta(beta)
-    warm = np.maximum(b, 1 / 3)
+@formula(beta=Reals(0.0), relative=1e-15)
+def steepest_overlap(beta: ArrayLike) -> Numbers:
+    """The cosine of the angle at which two tokens of USA0 separate fastest, at the rate `expansion_rate`.
+
+    (-3 + sqrt(4 beta^2 + 5))/(2 beta) for beta >= 1/3 and -1 below. Derived here.
+    """
+    warm = np.maximum(beta, 1 / 3)
     # the root without the difference of two large numbers: (4 b^2 - 4)/(2 b (3 + sqrt(4 b^2 + 5)))
-    return np.asarray(np.where(b > 1 / 3, (2 * warm**2 - 2) / (warm * (3 + np.sqrt(4 * warm**2 + 5))), -1.0))
+    overlap = (warm - 1) * (1 + 1 / warm) / (1.5 + np.hypot(warm, math.sqrt(1.25)))
+    return np.where(beta > 1 / 3, overlap, -1.0)
 
 
-def stability_rate(beta: ArrayLike, *, d: int, p: float) -> np.ndarray:
-    """A rate L with W_p(mu_t, nu_t) <= e^{L t} W_p(mu_0, nu_0) for any two measures on S^{d-1} under USA0, p >= 1.
+@formula(
+    beta=Reals(0.0),
+    d=Integers(2, scalar=True),
+    p=Other("a number of at least 1, or infinity"),
+    relative=4e-15,
+)
+def stability_rate(beta: ArrayLike, *, d: int, p: float) -> Numbers:
+    """A rate L with W_p(mu_t, nu_t) <= e^{L t} W_p(mu_0, nu_0) for any two measures on S^{d-1} under USA0.
 
     omega of `expansion_rate` for d = 2 and p = 2, where it is sharp; 2 omega for other p on the circle and for p = 2 on
     other spheres; else the maximum over theta of e^{beta (cos theta - 1)} (q + max(1, |q|)), q = beta sin^2 theta -
     cos theta. All of them are at most 4 e^{-3/2} = 0.8925 for beta >= 1. Derived here, by carrying a coupling.
+
+    Arguments:
+        beta: inverse temperature.
+        d: dimension of the space around the sphere.
+        p: exponent of the Wasserstein distance, at least 1; infinity for the largest distance of a coupling.
     """
-    b, d = checked_beta(beta), checked_dimension(d)
-    if not p >= 1:
-        raise InvalidInput(f"p is {p!r}; a Wasserstein distance needs p >= 1.")
+    if not (isinstance(p, int | float | np.number) and p >= 1):
+        raise InvalidInput(f"`p` is {p!r}; a Wasserstein distance needs p >= 1.")
     if d == 2 or p == 2:
-        return np.asarray((1 if d == p == 2 else 2) * expansion_rate(b))
-    warm = np.maximum(b, 1e-9)
-    # where the derivative of (q + 1) e^(beta c) or of 2 q e^(beta c) vanishes, and where q = 1
-    places = [
-        (-3 + np.sqrt(4 * warm**2 + 4 * warm + 5)) / (2 * warm),
-        steepest_overlap(b),
-        (-1 + np.sqrt(1 + 4 * warm * (warm - 1) + 0j).real) / (2 * warm),
-    ]
-    places = [np.clip(place, -1, 1) for place in (*places, np.full_like(b, -1.0))]
-    return np.asarray(
-        np.max([_pull(c, b) + np.exp(b * (c - 1)) * np.maximum(1, _bracket(c, b)) for c in places], axis=0)
-    )
+        return (1 if d == p == 2 else 2) * _largest_pull(beta)
+    # q > -1 everywhere, and q > 1 where x = beta (1 - cos theta) is above 1: (q + 1) e^{-x} and 2 q e^{-x} have one
+    # maximum each
+    x = np.minimum((beta + 0.5) / (beta / 2 + 0.75 + np.hypot(beta / 2 + 0.25, 0.5)), 2 * np.minimum(beta, 1.0))
+    u = _height(x, beta)
+    return np.maximum((2 * x + u * (1 - x)) * np.exp(-x), 2 * _largest_pull(beta))
 
 
-def softmax_lipschitz(beta: ArrayLike) -> np.ndarray:
+@formula(beta=Reals(0.0), relative=1e-15)
+def softmax_lipschitz(beta: ArrayLike) -> Numbers:
     """The largest derivative in x of the velocity of softmax attention over all measures: beta + 1/(4 beta), or 1.
 
     1 for beta < 1/2. A massless token attains it between two half masses at the angle arccos(-1/(2 beta)) from it: the
     rate at which softmax can separate tokens grows with beta, other than that of USA0. Derived here.
     """
-    b = checked_beta(beta)
-    return np.asarray(np.where(b > 0.5, b + 1 / (4 * np.maximum(b, 0.5)), 1.0))
+    return np.where(beta > 0.5, beta + 0.25 / np.maximum(beta, 0.5), 1.0)
 
 
 DIAMETER = Reals(0.0, math.pi, ends="none")
@@ -136,8 +147,12 @@ def cap_diameter(t: ArrayLike, beta: float, *, d: int, start: float) -> np.ndarr
     places = curve(
         lambda _, z: -2 * np.exp(-pull * expit(z)), _cap_place(start, d), [0.0, *times], rtol=1e-12, atol=1e-9
     )[0, 1:]
-    diameters = 2 * np.arctan(np.exp(places / 2)) if d == 2 else 2 * np.arcsin(np.sqrt(expit(places) / 2))
-    return np.asarray(diameters[order].reshape(t.shape))
+    diameters = (
+        2 * np.arctan(np.exp(places / 2))
+        if d == 2
+        else 2 * np.arcsin(np.exp(-np.logaddexp(0.0, -places) / 2) / math.sqrt(2))
+    )
+    return np.asarray(np.where(times == 0, start, diameters)[order].reshape(t.shape))
 
 
 def _cap_place(diameter: float, d: int) -> float:
@@ -160,24 +175,46 @@ def _log_cap_time(start: float, way: np.ndarray, beta: float, d: int) -> np.ndar
     return log_pull_integral(_cap_place(start, d), way, beta if d == 2 else beta / 2) - math.log(2)
 
 
-def softmax_spread(t: ArrayLike, beta: float, variance: float) -> np.ndarray:
+@formula(
+    t=Reals(0.0),
+    beta=Reals(0.0, ends="none", scalar=True),
+    variance=Reals(0.0, ends="none", scalar=True),
+    relative=2e-13,
+)
+def softmax_spread(t: ArrayLike, beta: float, variance: float) -> Numbers:
     """The variance v(t) per direction of a narrow Gaussian cloud under SA: beta v = W_0(beta v_0 e^{beta v_0 - 2t}).
 
     x' = -x/(1 + beta v) for beta -> infinity with beta v of order 1, so that log v + beta v = const - 2t; W_0 is
-    Lambert's function. Off by a relative order 1/beta. Derived here. beta > 0, variance > 0.
+    Lambert's function. Off by a relative order 1/beta. Derived here.
+
+    Arguments:
+        t: times.
+        beta: inverse temperature.
+        variance: v_0, the variance at time 0.
     """
-    times, b = checked_reals("t", t, 0.0), float(checked_beta(beta))
-    if not (b > 0 and np.isfinite(variance) and variance > 0):
-        raise InvalidInput(f"beta is {beta!r} and variance is {variance!r}; both must be positive and finite.")
-    return np.asarray(wrightomega(np.log(b * variance) + b * variance - 2 * times).real / b)
+    product = Fraction(beta) * Fraction(variance)
+    if product > LARGEST_PRODUCT:
+        raise InvalidInput(f"`beta` is {beta!r} and `variance` is {variance!r}; their product has to be below 1e300.")
+    # beta v_0 - 2 t without rounding: after a long time it is a small difference of large numbers
+    falls = [float(product - 2 * Fraction(float(time))) if time < 1e300 else -1e300 for time in np.ravel(t)]
+    fall = np.reshape(falls, np.shape(t))
+    width = wrightomega(math.log(beta) + math.log(variance) + fall).real
+    with np.errstate(under="ignore"):
+        late = variance * np.exp(fall - width)
+    return np.where(width < 1, late, width / beta)
 
 
-def _bracket(c: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return np.asarray(b * (1 - c) * (1 + c) - c)
+def _height(x: np.ndarray, beta: np.ndarray) -> np.ndarray:
+    """1 - cos theta = x/beta, 2 at beta = 0."""
+    return np.asarray(np.where(beta > 0, x / np.where(beta > 0, beta, 1.0), 2.0))
 
 
-def _pull(c: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return np.asarray(_bracket(c, b) * np.exp(b * (c - 1)))
+def _largest_pull(beta: np.ndarray) -> Numbers:
+    """The maximum of (beta sin^2 theta - cos theta) e^{-x}, x = beta (1 - cos theta)."""
+    steepest = (0.75 * beta + 0.25) / (beta / 4 + 0.375 + np.hypot(beta, math.sqrt(1.25)) / 4)
+    x = np.where(beta > 1 / 3, steepest, 2 * np.minimum(beta, 1.0))
+    u = _height(x, beta)
+    return (x * (2 - u) - (1 - u)) * np.exp(-x)
 
 
 def _check_start(start: float, d: int) -> None:
