@@ -1,5 +1,6 @@
 """Oracles of `attnflow.special`: mpmath, with sums and series in place of continued fractions."""
 
+import itertools
 import math
 
 import mpmath as mp
@@ -71,6 +72,9 @@ def debye(order, x):
         {"order": 0.5, "x": 1e9, "count": 2},
         {"order": 1e6, "x": 1.1e9, "count": 1},
         {"order": 1e5, "x": 5e4, "count": 2},
+        {"order": 99999.5, "x": 5e4, "count": 1},
+        {"order": 1e5, "x": 1e3, "count": 1},
+        {"order": 1.5e5, "x": 1e8, "count": 1},
         {"order": 3.0, "x": 0.0, "count": 2},
         {"order": 0.0, "x": 30.0, "count": 5},
     ),
@@ -78,7 +82,7 @@ def debye(order, x):
 )
 def bessel_ratios(order, x, count):
     logs = [log_bessel(mp.mpf(order) + j, x) if x else mp.ninf for j in range(count + 1)]
-    return [mp.exp(after - before) if x else 0 for before, after in zip(logs, logs[1:], strict=False)]
+    return [mp.exp(after - before) if x else 0 for before, after in itertools.pairwise(logs)]
 
 
 @oracle(

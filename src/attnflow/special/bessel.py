@@ -9,9 +9,11 @@ from scipy import special as sp
 from attnflow.special.formula import Integers, Reals, formula
 from attnflow.special.numbers import ArrayLike, Numbers
 
-ORDER = Reals(0.0, 1e8, scalar=True)
+ORDER = Reals(0.0, 1e15, scalar=True)
 LARGE_ORDER = 20.0
 """From here on 12 terms of Debye's expansion leave an error below rounding, for every argument."""
+HUGE_ORDER = 1e5
+"""From here on so do two terms of the expansion of a ratio with one step of its recurrence."""
 
 
 @formula(order=ORDER, x=Reals(0.0), count=Integers(1, 10**7, scalar=True), relative=2e-15)
@@ -27,8 +29,7 @@ def bessel_ratios(order: float, x: ArrayLike, count: int) -> np.ndarray:
         count: number of ratios.
     """
     ratios = np.empty((*x.shape, count))
-    top = order + count - 1
-    ratio = ratios[..., count - 1] = x / (x + 2 * top + 2 - _perron(top, x))
+    ratio = ratios[..., count - 1] = x / (x + _excess(order + count - 1, x))
     for j in range(count - 1, 0, -1):
         ratio = x / (2 * (order + j) + x * ratio)
         ratios[..., j - 1] = ratio
@@ -37,25 +38,34 @@ def bessel_ratios(order: float, x: ArrayLike, count: int) -> np.ndarray:
 
 @formula(order=ORDER, x=Reals(0.0), relative=2e-15)
 def bessel_gap(order: float, x: ArrayLike) -> Numbers:
-    """1 - I_{order+1}(x)/I_order(x), with all its digits where the ratio is near 1 as well.
+    """1 - I_{order+1}(x)/I_order(x), with all its digits where the ratio is near 1 as well."""
+    excess = _excess(order, x)
+    return excess / (x + excess)
 
-    By Perron's continued fraction, in which the gap is (2 order + 2 - K)/(x + 2 order + 2 - K) with 0 < K < order + 3/2.
+
+def _excess(order: float, x: np.ndarray) -> Numbers:
+    """x (I_order(x)/I_{order+1}(x) - 1), between order + 1/2 (for large x) and 2 order + 2.
+
+    It is 2 order + 2 - K for Perron's fraction K = (2 order + 3) x/(2 order + 3 + 2 x - (2 order + 5) x/(...)), see
+    Gautschi and Slavik (1978), Math. Comp. 32. Quotients of its terms are at most 1/4, near it where x is half the
+    order; those from k on count exp(-k^2/(2 order)), hence their number.
     """
-    difference = 2 * order + 2 - _perron(order, x)
-    return difference / (x + difference)
+    if order < HUGE_ORDER:
+        tail = np.zeros_like(x)
+        with np.errstate(divide="ignore", over="ignore"):  # 0 where x is 0
+            for k in range(60 + math.ceil(9 * math.sqrt(order)), 0, -1):
+                tail = (2 * order + 2 * k + 1) / (2 + (2 * order + k + 2 - tail) / x)
+        return 2 * order + 2 - tail
+    # an error e at order + 1 is one of -share^2 e after the recurrence, so that the two estimates cancel
+    estimate, following = _expanded_excess(order, x), _expanded_excess(order + 1, x)
+    share = x / (x + estimate)
+    return (2 * order + 2 - x * (following / (x + following)) + share**2 * estimate) / (1 + share**2)
 
 
-def _perron(order: float, x: np.ndarray) -> Numbers:
-    """K of I_{order+1}(x)/I_order(x) = x/(x + 2 order + 2 - K), K = (2 order + 3) x/(2 order + 3 + 2 x - ...).
-
-    Gautschi and Slavik (1978), Math. Comp. 32. Quotients of neighbouring terms are below 1/4, near it at worst where
-    x is half the order; terms from k on then count exp(-k^2/(2 order)), hence the number of terms.
-    """
-    tail = np.zeros_like(x)
-    with np.errstate(divide="ignore", over="ignore"):  # 0 where x is 0
-        for k in range(60 + math.ceil(9 * math.sqrt(order)), 0, -1):
-            tail = (2 * order + 2 * k + 1) / (2 + (2 * order + k + 2 - tail) / x)
-    return tail
+def _expanded_excess(order: float, x: np.ndarray) -> Numbers:
+    """`_excess` for large orders, by Debye's expansion: the next term is of order 1/root."""
+    root = np.hypot(order, x)
+    return order + order * (order / (root + x)) + (1 + order / root) ** 2 / 2
 
 
 @formula(order=ORDER, x=Reals(1e-290), relative=2e-14, absolute=1e-14)
