@@ -1,75 +1,103 @@
 """Modified Bessel functions in ratios and logarithms, for every order and argument."""
 
+import functools
+import math
+
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy import special as sp
 
-from attnflow.special.numbers import Numbers
+from attnflow.special.formula import Integers, Reals, formula
+from attnflow.special.numbers import ArrayLike, Numbers
+
+ORDER = Reals(0.0, 1e15, scalar=True)
+LARGE_ORDER = 20.0
+"""From here on 12 terms of Debye's expansion leave an error below rounding, for every argument."""
+HUGE_ORDER = 1e5
+"""From here on so do two terms of the expansion of a ratio with one step of its recurrence."""
 
 
+@formula(order=ORDER, x=Reals(0.0), count=Integers(1, 10**7, scalar=True), relative=2e-15)
 def bessel_ratios(order: float, x: ArrayLike, count: int) -> np.ndarray:
-    """I_{order+j}(x) / I_{order+j-1}(x) for j = 1, ..., count and x >= 0; shape (*x.shape, count).
+    """Ratios I_{order+j}(x) / I_{order+j-1}(x) for j = 1, ..., count; shape (*x.shape, count).
 
-    The continued fraction r_q = 1/(2q/x + r_{q+1}) run backwards from far out: it forgets its start, never
-    overflows, and works where `ive` underflows (order 2047, x = 1). It starts from a bound that is off by q/x^2, which
-    is below rounding for x > 1e9, so that the number of steps does not grow beyond.
+    The last one by Perron's continued fraction, the others from it by r_q = 1/(2q/x + r_{q+1}), which shrinks errors,
+    never overflows, and works where `ive` underflows (order 2047, x = 1).
+
+    Arguments:
+        order: order of the denominator of the first ratio.
+        x: arguments.
+        count: number of ratios.
     """
-    x = np.asarray(x, dtype=np.float64)[..., None]
-    top = count + 60 + int(np.ceil(7 * np.sqrt(np.max(x[x <= 1e9], initial=0.0))))
-    ratio = x / (order + top + 0.5 + np.hypot(order + top + 1.5, x))
-    found = np.empty((*x.shape[:-1], count))
-    for j in range(top, 0, -1):
-        q = order + j
-        ratio = x / (2 * q + x * ratio)
-        if j <= count:
-            found[..., j - 1] = ratio[..., 0]
-    return found
+    ratios = np.empty((*x.shape, count))
+    ratio = ratios[..., count - 1] = x / (x + _excess(order + count - 1, x))
+    for j in range(count - 1, 0, -1):
+        ratio = x / (2 * (order + j) + x * ratio)
+        ratios[..., j - 1] = ratio
+    return ratios
 
 
-def bessel_gap(order: float, x: ArrayLike) -> np.ndarray:
-    """1 - I_{order+1}(x)/I_order(x) for x >= 0 and small orders, to relative accuracy where it is small too.
+@formula(order=ORDER, x=Reals(0.0), relative=2e-15)
+def bessel_gap(order: float, x: ArrayLike) -> Numbers:
+    """1 - I_{order+1}(x)/I_order(x), with all its digits where the ratio is near 1 as well."""
+    excess = _excess(order, x)
+    return excess / (x + excess)
 
-    For x > 100 (order + 1)^2 by the series r = sum_j c_j x^{-j} that solves r' = 1 - r^2 - (2 order + 1) r/x, c_0 = 1.
+
+def _excess(order: float, x: np.ndarray) -> Numbers:
+    """x (I_order(x)/I_{order+1}(x) - 1), between order + 1/2 (for large x) and 2 order + 2.
+
+    It is 2 order + 2 - K for Perron's fraction K = (2 order + 3) x/(2 order + 3 + 2 x - (2 order + 5) x/(...)), see
+    Gautschi and Slavik (1978), Math. Comp. 32. Quotients of its terms are at most 1/4, near it where x is half the
+    order; those from k on count exp(-k^2/(2 order)), hence their number.
     """
-    x, size = np.asarray(x, dtype=np.float64), 2 * order + 1
-    far = x > 100 * (order + 1) ** 2
-    c = [1.0]
-    for m in range(1, 13):
-        c.append(((m - 1 - size) * c[m - 1] - sum(c[i] * c[m - i] for i in range(1, m))) / 2)
-    inverse = 1 / np.where(far, x, 1e300)
-    series = np.zeros_like(inverse)
-    for one in c[:0:-1]:
-        series = (series - one) * inverse
-    return np.where(far, series, 1 - bessel_ratios(order, np.where(far, 0.0, x), 1)[..., 0])
+    if order < HUGE_ORDER:
+        tail = np.zeros_like(x)
+        with np.errstate(divide="ignore", over="ignore"):  # 0 where x is 0
+            for k in range(60 + math.ceil(9 * math.sqrt(order)), 0, -1):
+                tail = (2 * order + 2 * k + 1) / (2 + (2 * order + k + 2 - tail) / x)
+        return 2 * order + 2 - tail
+    # an error e at order + 1 is one of -share^2 e after the recurrence, so that the two estimates cancel
+    estimate, following = _expanded_excess(order, x), _expanded_excess(order + 1, x)
+    share = x / (x + estimate)
+    return (2 * order + 2 - x * (following / (x + following)) + share**2 * estimate) / (1 + share**2)
 
 
-def log_scaled_bessel(order: float, x: ArrayLike) -> np.ndarray:
-    """log(e^{-x} I_order(x)) for x > 0: by `ive` where it is a normal number, else by its power series, else uniformly.
-
-    The power series has positive terms and serves x^2 <= 400 (order + 1), which is where `ive` underflows for orders up
-    to 2,000; beyond, three terms of the uniform expansion leave an error of order^(-3).
-    """
-    x = np.asarray(x, dtype=np.float64)
-    with np.errstate(divide="ignore", under="ignore"):
-        direct = np.log(sp.ive(order, x))
-    normal = direct > -600
-    few = x * x <= 400 * (order + 1)
-    return np.where(normal, direct, np.where(few, _by_series(order, np.where(few, x, 1.0)), _uniformly(order, x)))
-
-
-def _by_series(order: float, x: np.ndarray) -> Numbers:
-    total, term = np.ones_like(x), np.ones_like(x)
-    for k in range(1, 400):
-        term = term * (x * x / 4) / (k * (order + k))
-        total = total + term
-    return order * np.log(x / 2) - sp.gammaln(order + 1) - x + np.log(total)
-
-
-def _uniformly(order: float, x: np.ndarray) -> Numbers:
-    order = max(order, 1.0)  # only large orders come here
+def _expanded_excess(order: float, x: np.ndarray) -> Numbers:
+    """`_excess` for large orders, by Debye's expansion: the next term is of order 1/root."""
     root = np.hypot(order, x)
-    p = order / root
-    first = (3 * p - 5 * p**3) / 24
-    second = (81 * p**2 - 462 * p**4 + 385 * p**6) / 1152
-    eta = root + order * np.log(x / (order + root))
-    return eta - x - 0.5 * np.log(2 * np.pi * root) + np.log1p(first / order + second / order**2)
+    return order + order * (order / (root + x)) + (1 + order / root) ** 2 / 2
+
+
+@formula(order=ORDER, x=Reals(1e-290), relative=2e-14, absolute=1e-14)
+def log_scaled_bessel(order: float, x: ArrayLike) -> Numbers:
+    """log(e^{-x} I_order(x)), for every order and argument.
+
+    Orders from 20 on by Debye's uniform expansion; smaller ones by `ive` of SciPy, by Hankel's expansion for x > 1e6,
+    and by the first terms of the power series where `ive` underflows.
+    """
+    if order >= LARGE_ORDER:
+        root = np.hypot(order, x)
+        corrections = sum(polynomial(order / root) / order**k for k, polynomial in enumerate(_debye()) if k)
+        exponent = order * (order / (root + x)) - order * np.arcsinh(order / x)
+        return exponent - np.log(2 * np.pi * root) / 2 + np.log1p(corrections)
+    with np.errstate(all="ignore"):
+        direct = np.log(sp.ive(order, np.minimum(x, 1e6)))
+        first = order * np.log(x / 2) - sp.gammaln(order + 1) - x + np.log1p(x * x / (4 * order + 4))
+    term = np.ones_like(x)
+    hankel = np.zeros_like(x)
+    for k in range(1, 6):
+        term = term * ((2 * k - 1) ** 2 - 4 * order**2) / (8 * k * np.maximum(x, 1e6))
+        hankel = hankel + term
+    far = np.log1p(hankel) - np.log(2 * np.pi * x) / 2
+    return np.where(x > 1e6, far, np.where(direct > -600, direct, first))[()]
+
+
+@functools.cache
+def _debye() -> list[np.polynomial.Polynomial]:
+    """Polynomials u_0, ..., u_12 of Debye's expansion, sqrt(2 pi root) I_v = e^(...) sum_k u_k(v/root)/v^k."""
+    t = np.polynomial.Polynomial([0.0, 1.0])
+    polynomials = [1 + 0 * t]
+    for _ in range(12):
+        last = polynomials[-1]
+        polynomials.append(t**2 * (1 - t**2) * last.deriv() / 2 + ((1 - 5 * t**2) * last).integ() / 8)
+    return polynomials
