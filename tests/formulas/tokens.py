@@ -2,7 +2,16 @@
 
 import numpy as np
 
-FAMILIES = ("random", "coincident", "nearly coincident", "antipodal", "nearly antipodal", "orthogonal", "equator", "arc")
+FAMILIES = (
+    "random",
+    "coincident",
+    "nearly coincident",
+    "antipodal",
+    "nearly antipodal",
+    "orthogonal",
+    "equator",
+    "arc",
+)
 
 
 def tokens(rng, *, most=6, largest=5, families=FAMILIES):
