@@ -5,6 +5,7 @@ import inspect
 
 import attnflow
 from attnflow import theory
+from attnflow.observe.observable import Observable
 from tests.formulas.oracle import ORACLES
 
 ROOMS = {
@@ -29,8 +30,9 @@ FORMULAS = {
 
 
 def functions(room):
-    """Names of all public functions of a room, formulas or not."""
-    return {name for name in ROOMS[room].__all__ if inspect.isfunction(getattr(ROOMS[room], name))}
+    """Names of all public functions and observables of a room, formulas or not."""
+    values = {name: getattr(ROOMS[room], name) for name in ROOMS[room].__all__}
+    return {name for name, value in values.items() if inspect.isfunction(value) or isinstance(value, Observable)}
 
 
 def oracles(room):

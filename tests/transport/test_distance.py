@@ -13,7 +13,7 @@ import attnflow as af
 from attnflow import meanfield as mf
 from attnflow.errors import InvalidInput, TooLarge
 from attnflow.transport import distance, geodesic, sliced_distance
-from attnflow.transport.plans import plan
+from attnflow.transport.plans import _by_highs, _vertex, plan
 
 EPS = np.finfo(float).eps
 SPHERE = af.Sphere(3)
@@ -98,14 +98,34 @@ def test_a_density_by_its_quantiles():
 
 
 def test_one_number_with_and_without_pot(monkeypatch):
-    """On S^2, with unequal masses and numbers of tokens: POT's simplex and SciPy's HiGHS; each is optimal to 1e-9."""
+    """On S^2, with unequal masses and numbers of tokens: POT's simplex and SciPy's HiGHS; both are exact to rounding."""
     mu, nu = (
         af.Tokens(SPHERE.sample(np.random.default_rng(k), n), np.arange(1.0, n + 1)) for k, n in ((0, 9), (1, 14))
     )
     found = [distance(mu, nu, order=order) for order in (1, 2)]
     monkeypatch.setitem(sys.modules, "ot", None)
-    np.testing.assert_allclose([distance(mu, nu, order=order) for order in (1, 2)], found, rtol=1e-9)
-    assert distance(mu, mu, order=2) < 1e-7  # the root of rounding
+    np.testing.assert_allclose([distance(mu, nu, order=order) for order in (1, 2)], found, rtol=1e-14)
+    assert distance(mu, mu, order=2) == 0
+
+
+@pytest.mark.parametrize("family", ["any", "grid", "steep"])
+def test_plans_without_pot_have_exact_marginals_and_the_least_cost(family):
+    """HiGHS alone is off by 1e-7; "grid" has many equal distances, "steep" masses from 1e-20 to 1."""
+    import ot
+
+    rng = np.random.default_rng(5)
+    x, y, a, b = rng.standard_normal((40, 2)), rng.standard_normal((30, 2)), rng.random(40), rng.random(30)
+    if family == "grid":
+        x, y, a, b = np.round(x), np.round(y), 1.0 + rng.integers(0, 2, 40), np.ones(30)
+    if family == "steep":
+        a = a**40
+    a, b = a / a.sum(), b / b.sum()
+    cost = np.sum((x[:, None] - y) ** 2, axis=-1)
+    for masses in (_by_highs(cost, a, b), _vertex(cost, a, b, np.outer(a, b))):
+        assert masses.min() >= 0
+        np.testing.assert_allclose(masses.sum(axis=1), a, rtol=0, atol=4e-16)
+        np.testing.assert_allclose(masses.sum(axis=0), b, rtol=0, atol=4e-16)
+        assert np.sum(masses * cost) == pytest.approx(np.sum(ot.emd(a, b, cost) * cost), rel=1e-14)
 
 
 def test_a_geodesic_has_constant_speed():
@@ -145,7 +165,8 @@ def test_refusals():
     mu = af.Tokens(np.eye(3))
     for call, words in (
         (lambda: distance(mu, ring([0.0])), "they must share a space"),
-        (lambda: distance(mu, mu, order=3), "`order` is 3; give 1 or 2"),
+        (lambda: distance(mu, mu, order=3), "`order` is 3; give an integer from 1 to 2"),
+        (lambda: distance(mu, mu, limit="x"), "`limit` is 'x'; give an integer from 1"),
         (lambda: distance("mu", mu), "`mu` is 'mu'"),
         (lambda: distance(mu, "nu"), "`nu` is 'nu'"),
         (lambda: geodesic(mu, mu, 1.5), "`s` is 1.5"),

@@ -114,6 +114,17 @@ class Observable(Generic[P, R]):
         return made
 
     @property
+    def domain(self) -> dict[str, Any]:
+        """What the arguments may be, of an observable that is a `formula`."""
+        declared: dict[str, Any] = self.function.domain  # type: ignore[attr-defined]
+        return declared
+
+    @property
+    def accuracy(self) -> Any:
+        """The accuracy that a `formula` states."""
+        return self.function.accuracy  # type: ignore[attr-defined]
+
+    @property
     def name(self) -> str:
         """What the function is called."""
         return str(getattr(self.function, "__name__", type(self.function).__name__))

@@ -26,11 +26,19 @@ from attnflow.fields.queries import AtTokens
 from attnflow.observe.energy import gradient_weights, require_energy
 from attnflow.observe.observable import observable
 from attnflow.precision import full_precision, in_float64
+from attnflow.special.formula import Other, formula
 from attnflow.tokens import Measure, Tokens
 from attnflow.transport.distance import distance
 
+FIELD = Other("a field with an energy, of beta up to 1000; accuracies grow with larger ones")
+ANY_FIELD = Other("a field, of beta up to 1000 and matrices of norm 1; accuracies grow with larger ones")
+SYSTEM = Other("tokens of one system, on a sphere")
+STILL = 8
+"""Metric speeds up to so many eps are rounding."""
+
 
 @observable
+@formula(field=ANY_FIELD, tokens=SYSTEM, t=Other("a time"), relative=1e-12, absolute=1e-15)
 @checked_arguments
 @in_float64
 def metric_speed(field: AbstractField, tokens: Tokens | Measure, t: Any = 0.0) -> Any:
@@ -40,6 +48,7 @@ def metric_speed(field: AbstractField, tokens: Tokens | Measure, t: Any = 0.0) -
 
 
 @observable
+@formula(field=FIELD, tokens=SYSTEM, relative=1e-12, absolute=1e-15)
 @checked_arguments
 @in_float64
 def energy_slope(field: AbstractField, tokens: Tokens | Measure) -> Any:
@@ -49,6 +58,7 @@ def energy_slope(field: AbstractField, tokens: Tokens | Measure) -> Any:
 
 
 @observable
+@formula(field=FIELD, tokens=SYSTEM, relative=1e-12, absolute=1e-16)
 @checked_arguments
 @in_float64
 def balance_gap(field: AbstractField, tokens: Tokens | Measure) -> Any:
@@ -61,12 +71,17 @@ def balance_gap(field: AbstractField, tokens: Tokens | Measure) -> Any:
 
 
 @observable
+@formula(
+    field=FIELD,
+    tokens=Other("tokens of one system on a sphere, with a `metric_speed` of 1e-6 or more, or at rest"),
+    absolute=1e-9,
+)
 @checked_arguments
 @in_float64
 def gradient_alignment(field: AbstractField, tokens: Tokens | Measure) -> Any:
     """cos = sum m <v, g>/(|mu'| |dE|): 1 where the velocity is a multiple of the gradient of the energy in W_2.
 
-    For softmax attention sum m Z |v|^2/(sum m |v|^2 sum m Z^2 |v|^2)^(1/2). NaN where nothing moves.
+    For softmax attention sum m Z |v|^2/(sum m |v|^2 sum m Z^2 |v|^2)^(1/2). NaN where nothing moves but by rounding.
     """
     require_energy("gradient_alignment", field, tokens)
     return _balance(field, tokens.measure)[2]
@@ -122,4 +137,6 @@ def _balance(field: AbstractField, tokens: Measure) -> tuple[Any, Any, Any]:
     weights, squares = gradient_weights(field, tokens)
     speed, rate, slope = (jnp.sum(tokens.masses * weights**k * squares) for k in (0, 1, 2))
     gap = 0.5 * jnp.sum(tokens.masses * (1 - weights) ** 2 * squares)
-    return jnp.sqrt(slope), gap, rate / jnp.sqrt(speed * slope)
+    # rounding moves tokens at rest: by some eps on the clock USA0, where weights are 1
+    resting = jnp.sqrt(speed) * jnp.minimum(jnp.max(weights), 1.0) <= STILL * jnp.finfo(speed.dtype).eps
+    return jnp.sqrt(slope), gap, jnp.where(resting, jnp.nan, rate / jnp.sqrt(speed * slope))

@@ -4,11 +4,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from attnflow.checks import instance, number, whole
+from attnflow.checks import instance
 from attnflow.errors import InvalidInput
 from attnflow.fields.argument_checks import checked_arguments
 from attnflow.observe.observable import observable
 from attnflow.spaces import AbstractSpace, Euclidean, Sphere, Torus
+from attnflow.special.formula import Integers, Optional, Other, Reals, formula
 from attnflow.tokens import Measure, Tokens
 from attnflow.transport.circle import Coupling, couple_on_circle, couple_on_line
 from attnflow.transport.plans import plan, require_feasible
@@ -16,9 +17,22 @@ from attnflow.transport.plans import plan, require_feasible
 Order = Literal[1, 2]
 BLOCK = 2**22
 """Numbers in a block of differences."""
+SYSTEM = Other("tokens of one system, with positions of length up to 1; the error grows with longer ones")
+ORDER = Integers(1, 2, scalar=True)
+LIMIT = Optional(Integers(1, scalar=True))
+ROUNDING = "np.where(np.equal(order, 1), 1e-14, 3e-8)"
+"""Masses are rounded, to 1e-16 each: so much more or less may go a long way, and W_2 is the root of what it costs."""
 
 
 @observable
+@formula(
+    mu=SYSTEM,
+    nu=Other("tokens on the same space, or a density, with the error of `meanfield.quadrature_error`"),
+    order=ORDER,
+    limit=LIMIT,
+    relative=1e-13,
+    absolute=ROUNDING,
+)
 def distance(mu: Tokens | Measure, nu: Any, *, order: Order = 1, limit: int | None = None) -> float:
     """The Wasserstein distance W_p, p = `order`, 1 or 2: (min over plans of the sum of mass |x - y|^p)^(1/p); exact.
 
@@ -32,8 +46,8 @@ def distance(mu: Tokens | Measure, nu: Any, *, order: Order = 1, limit: int | No
     ```
     """
     if hasattr(nu, "distance_from"):  # a density knows its quantiles
-        return float(nu.distance_from(_single("mu", mu), checked_order(order)))
-    mu, nu, order = *_pair(mu, nu), checked_order(order)
+        return float(nu.distance_from(_single("mu", mu), order))
+    mu, nu = _pair(mu, nu)
     coupled = _by_sorting(mu, nu, order)
     if coupled is not None:
         return float(coupled.cost(order) ** (1 / order))
@@ -42,6 +56,7 @@ def distance(mu: Tokens | Measure, nu: Any, *, order: Order = 1, limit: int | No
     return float(np.sum(plan(cost, np.asarray(mu.masses), np.asarray(nu.masses)) * cost) ** (1 / order))
 
 
+@formula(mu=SYSTEM, nu=SYSTEM, s=Reals(0.0, 1.0, scalar=True), limit=LIMIT, relative=1e-13, absolute=3e-8)
 @checked_arguments
 def geodesic(mu: Tokens | Measure, nu: Tokens | Measure, s: float, *, limit: int | None = None) -> Tokens:
     """The measure at the share s of the way from mu (s = 0) to nu (s = 1) on a geodesic of W_2.
@@ -49,11 +64,10 @@ def geodesic(mu: Tokens | Measure, nu: Tokens | Measure, s: float, *, limit: int
     Every piece of mass of an optimal plan moves at constant speed along the shortest path, so that W_2 from mu is
     s W_2(mu, nu). On the circle, the sphere and R^d. Where the optimal plan is not unique, one is chosen.
     """
-    share = number("s", s, low=0, high=1)
     mu, nu = _pair(mu, nu)
     coupled = _by_sorting(mu, nu, 2)
     if coupled is not None:
-        place = coupled.start + share * (coupled.end - coupled.start)
+        place = coupled.start + s * (coupled.end - coupled.start)
         if isinstance(mu.space, Euclidean):
             return Tokens(place[:, None], coupled.mass, space=mu.space)
         return Tokens(np.stack([np.cos(place), np.sin(place)], axis=1), coupled.mass, space=mu.space)
@@ -65,10 +79,19 @@ def geodesic(mu: Tokens | Measure, nu: Tokens | Measure, s: float, *, limit: int
     i, j = np.nonzero(mass)
     start, end = x[i], y[j]
     if isinstance(mu.space, Euclidean):
-        return Tokens(start + share * (end - start), mass[i, j], space=mu.space)
-    return Tokens(_on_great_circles(start, end, share), mass[i, j], space=mu.space)
+        return Tokens(start + s * (end - start), mass[i, j], space=mu.space)
+    return Tokens(_on_great_circles(start, end, s), mass[i, j], space=mu.space)
 
 
+@formula(
+    mu=SYSTEM,
+    nu=SYSTEM,
+    order=ORDER,
+    circles=Integers(1, scalar=True),
+    seed=Integers(0, scalar=True),
+    relative=1e-12,
+    absolute="np.where(np.equal(order, 1), 1e-12, 3e-8)",
+)
 @checked_arguments
 def sliced_distance(
     mu: Tokens | Measure, nu: Tokens | Measure, *, order: Order = 2, circles: int = 200, seed: int = 0
@@ -78,24 +101,17 @@ def sliced_distance(
     A distance of measures on the sphere S^(d-1), d > 2, that needs no plan in d dimensions (Bonet et al. 2023). It is
     random: of `circles` great circles, drawn with `seed`, uniformly. On the circle it is `distance`.
     """
-    mu, nu, order = *_pair(mu, nu), checked_order(order)
+    mu, nu = _pair(mu, nu)
     if not isinstance(mu.space, Sphere):
         raise InvalidInput(f"`mu` lives on {mu.space}; sliced distances are defined on a sphere.")
     if mu.dim == 2:
         return float(distance(mu, nu, order=order))
-    rng, total = np.random.default_rng(whole("seed", seed, 0)), 0.0
-    for _ in range(whole("circles", circles, 1)):
+    rng, total = np.random.default_rng(seed), 0.0
+    for _ in range(circles):
         basis = np.linalg.qr(rng.standard_normal((mu.dim, 2)))[0]
         angles = [np.arctan2(*(np.asarray(one.positions) @ basis).T[::-1]) for one in (mu, nu)]
         total += couple_on_circle(angles[0], np.asarray(mu.masses), angles[1], np.asarray(nu.masses), order).cost(order)
     return float((total / circles) ** (1 / order))
-
-
-def checked_order(order: Any) -> Order:
-    """1 or 2."""
-    if order not in (1, 2) or isinstance(order, bool):
-        raise InvalidInput(f"`order` is {order!r}; give 1 or 2.")
-    return 1 if order == 1 else 2
 
 
 def _single(name: str, mu: Tokens | Measure) -> Tokens | Measure:
