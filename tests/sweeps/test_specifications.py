@@ -14,7 +14,7 @@ from tests.cli.test_cli import attnflow
 from tests.kit import end
 from tests.sweeps.tasks import SPEC
 
-AXES = ["--over", "field.beta=1:4:3log", "--over", "tokens.seed=0:3"]
+AXES = ["--over", "field.beta=logspace(1,4,3)", "--over", "tokens.seed=range(0,3)"]
 
 
 @pytest.fixture(scope="module")
@@ -22,12 +22,13 @@ def swept(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sweep")
     (folder / "small.toml").write_text(SPEC)
     done = attnflow("sweep", "small.toml", *AXES, "--out", "s", "--json", cwd=folder, check=0)
-    return folder, json.loads(done.stdout)
+    return folder, json.loads(done.stdout), done.stderr
 
 
 def test_the_command_leaves_one_dataset(swept):
-    folder, facts = swept
+    folder, facts, said = swept
     assert (facts["tasks"], facts["done"], facts["failed"]) == (9, 9, 0)
+    assert said.startswith("9 points: field.beta (3) × tokens.seed (3)\n")
     data = xr.open_zarr(folder / "s" / "results.zarr", consolidated=False)
     assert dict(data["positions"].sizes) == {"field.beta": 3, "tokens.seed": 3, "time": 3, "token": 4, "dim": 2}
     assert data["time"].values.tolist() == [0.0, 0.5, 1.0]
@@ -38,8 +39,8 @@ def test_the_command_leaves_one_dataset(swept):
 
 
 def test_the_command_again_resumes_and_extends(swept):
-    folder, _ = swept
-    more = ["--over", "field.beta=1:4:3log", "--over", "tokens.seed=0:4"]
+    folder, *_ = swept
+    more = ["--over", "field.beta=logspace(1,4,3)", "--over", "tokens.seed=range(0,4)"]
     before = sum(event["tasks"] for event in events(folder / "s") if event["event"] == "done")
     data = af.open_sweep(folder / "s").dataset["positions"].load()
     done = attnflow("sweep", "small.toml", *more, "--out", "s", "--json", cwd=folder, check=0)
@@ -50,7 +51,7 @@ def test_the_command_again_resumes_and_extends(swept):
 
 
 def test_what_the_folder_says(swept):
-    folder, _ = swept
+    folder, *_ = swept
     for look in ("status", "collect", "show"):
         said = attnflow("sweep", look, "s", cwd=folder, check=0).stderr
         assert re.search(r"\d+ of \d+ done, 0 failed, 0 missing", said)
@@ -60,7 +61,7 @@ def test_what_the_folder_says(swept):
 
 
 def test_a_dry_run_writes_nothing(swept):
-    folder, _ = swept
+    folder, *_ = swept
     before = sorted(folder.iterdir())
     said = attnflow("sweep", "small.toml", *AXES, "--dry-run", "--json", "--out", "d", cwd=folder, check=0)
     facts = json.loads(said.stdout)
@@ -78,6 +79,10 @@ def test_a_dry_run_writes_nothing(swept):
         (["--over", 'field.beta=1,2,"x"'], "the point field.beta = 'x' is refused"),
         (["--over", "field.beta=1,2", "--over", "tokens.n=4,0"], "the point field.beta = 1, tokens.n = 0 is refused"),
         (["--over", "field.beta"], "write KEY=VALUES"),
+        (["--over", "tokens.n=16:64:4"], "write range(16,64,4) for whole numbers, or linspace(16,64,4) for 4 values."),
+        (["--over", "field.beta=1:81"], "write range(1,81) for whole numbers, or linspace(1,81,N) for N values."),
+        (["--over", "tokens.n=linspace(4,8,4)"], "the axis 'tokens.n' has the value 5.33333, and it takes integers"),
+        (["--over", "field.beta=[1,2"], "are '[1,2'; write a list"),
         ([], "no axis"),
         (["--over", "name=a,b"], "changes nothing"),
         (["--over", "field.beta=1", "--on", "nowhere"], "`on` is 'nowhere'"),
@@ -86,7 +91,7 @@ def test_a_dry_run_writes_nothing(swept):
     ],
 )
 def test_bad_input_is_one_sentence_and_starts_nothing(arguments, words, swept):
-    folder, _ = swept
+    folder, *_ = swept
     before = sorted(folder.iterdir())
     done = attnflow("sweep", "small.toml", *arguments, "--out", "new", cwd=folder, check=2)
     assert words in " ".join(done.stderr.split())
@@ -108,7 +113,7 @@ def flow(beta, seed):
 
 
 def test_a_function_that_makes_work_and_work_itself(swept, tmp_path):
-    folder, _ = swept
+    folder, *_ = swept
     data = af.sweep(flow, {"beta": [2.0, 4.0], "seed": [0, 2]}, tmp_path / "f").dataset
     kept = af.open_sweep(folder / "s").dataset["positions"].sel({"field.beta": 4.0}, method="nearest")
     np.testing.assert_allclose(data["positions"].values[1, 1], kept.sel({"tokens.seed": 2}).values, atol=1e-13)

@@ -252,9 +252,9 @@ app.command(epilog="Example: attnflow animate runs/metastability-20260101-120000
 app.command(epilog="Example: attnflow compare runs/cold runs/warm --figure both.pdf")(compare)
 app.command(epilog="Example: attnflow reproduce two-clusters --quick --out runs/first")(reproduce)
 app.command(epilog="Example: attnflow experiments --json")(experiments)
-app.command(epilog="Example: attnflow sweep mine.toml --over field.beta=1:81:9log --over tokens.seed=0:64 --on local")(
-    sweep
-)
+app.command(
+    epilog="Example: attnflow sweep mine.toml --over 'field.beta=logspace(1,81,9)' --over 'tokens.seed=range(0,64)'"
+)(sweep)
 app.command(epilog="Example: attnflow cite staircase > references.bib")(cite)
 app.command(epilog="Example: attnflow check cube.json")(check)
 app.command(epilog="Example: attnflow kinds solve")(kinds)

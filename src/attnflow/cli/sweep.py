@@ -36,8 +36,9 @@ def sweep(
         list[str] | None,
         typer.Option(
             "--over",
-            help="An axis: a list 1,4,9, whole numbers 0:64, 9 values 1:81:9, or 9 values 1:81:9log evenly in the "
-            "logarithm. May be given again; the sweep is over all combinations.",
+            help="An axis: a list 1,4,9, whole numbers range(0,64) or range(0,64,8) as in Python, 9 values "
+            "linspace(1,81,9), or 9 values logspace(1,81,9), geometric from 1 to 81; brackets need quotes in a shell. "
+            "May be given again; the sweep is over all combinations.",
             metavar="PART.KEY=VALUES",
         ),
     ] = None,
@@ -126,6 +127,9 @@ def _carry_out(source: Any, axes: Any, where: Path, json_: bool, **how: Any) -> 
     with Bar(say, where.name, "planning") as bar:
 
         def show(at: Progress) -> None:
+            if at.note.endswith((" point", " points")):
+                say.print(f"{at.note}: {' × '.join(f'{axis.dim} ({len(axis)})' for axis in axes)}", markup=False)
+                return
             failed = f", {at.failed} failed" if at.failed else ""
             note = at.note if at.note.startswith("checking") else f"{at.done} of {at.of} tasks{failed}"
             share = 0.0 if at.note.startswith("checking") else at.done / max(at.of, 1)
