@@ -60,6 +60,40 @@ def test_what_the_folder_says(swept):
     assert (folder / "f.pdf").read_bytes()[:4] == b"%PDF"
 
 
+def test_figures_are_refused_in_the_words_of_the_command(swept):
+    folder, *_ = swept
+    for options, words in (
+        (["--plot", "positions", "--along", "time"], "average one with `--mean`, or use `--at`"),
+        (["--plot", "positions", "--along", "beta"], "`--along` is 'beta'"),
+        (["--plot", "positions", "--at", "tme=1"], "`--at` has the dimension 'tme'; did you mean 'time'"),
+        (["--plot", "positions", "--at", "time"], "`--at` is 'time'; give a dimension and a label, such as time=50."),
+        (["--plot", "positions", "--at", "time=early"], "`--at` has time = 'early'; give one of the labels of time."),
+    ):
+        said = attnflow("sweep", "show", "s", *options, cwd=folder, check=2).stderr
+        assert words in " ".join(said.split())
+    figure = ["--plot", "positions", "--mean", "tokens.seed", "--at", "time=0.4", "--at", "field.beta=4"]
+    attnflow("sweep", "show", "s", *figure, "--along", "dim", "--figure", "g.pdf", cwd=folder, check=0)
+    assert (folder / "g.pdf").read_bytes()[:4] == b"%PDF"
+
+
+def test_show_shows_a_sweep_and_other_commands_say_what_to_use(swept):
+    folder, *_ = swept
+    shown, listed = (attnflow(*command, "s", cwd=folder, check=0).stderr for command in (["show"], ["sweep", "show"]))
+    assert sorted(shown.splitlines()) == sorted(listed.splitlines())
+    assert "field.beta (3) × tokens.seed" in shown
+    facts = [json.loads(attnflow(*c, "s", "--json", cwd=folder, check=0).stdout) for c in (["show"], ["sweep", "show"])]
+    assert facts[0] == facts[1]
+    for command in ("resume", "report", "animate", "compare"):
+        said = attnflow(command, "s", *["s"] * (command == "compare"), cwd=folder, check=6).stderr
+        assert "'s' is a sweep, not a run; use `attnflow sweep show s`, or open_sweep." in said
+
+
+@pytest.mark.parametrize("folder", [None, 3, b"s"])
+def test_open_sweep_takes_a_path(folder):
+    with pytest.raises(InvalidInput, match=r"`folder` is .*; give the folder of a sweep\."):
+        af.open_sweep(folder)
+
+
 def test_a_dry_run_writes_nothing(swept):
     folder, *_ = swept
     before = sorted(folder.iterdir())
@@ -85,9 +119,10 @@ def test_a_dry_run_writes_nothing(swept):
         (["--over", "field.beta=[1,2"], "are '[1,2'; write a list"),
         ([], "no axis"),
         (["--over", "name=a,b"], "changes nothing"),
-        (["--over", "field.beta=1", "--on", "nowhere"], "`on` is 'nowhere'"),
+        (["--over", "field.beta=1", "--on", "nowhere"], "`--on` is 'nowhere'"),
         (["--over", "field.beta=1", "--mean", "tokens.seed"], "need --plot"),
-        (["--over", "field.beta=1", "--width", "0"], "`width`"),
+        (["--over", "field.beta=1", "--width", "0"], "`--width` is 0"),
+        (["--over", "field.beta=1", "--workers", "0"], "`--workers` is 0"),
     ],
 )
 def test_bad_input_is_one_sentence_and_starts_nothing(arguments, words, swept):

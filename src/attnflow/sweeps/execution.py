@@ -120,6 +120,8 @@ def carry_out_sweep(
 ) -> Sweep:
     """The same for a source and axes that are checked; arguments as for `sweep`."""
     path = fresh_path("folder", folder)
+    if workers is not None:
+        whole("workers", workers, 1, 100_000)
     if on != "here":
         from attnflow.sweeps.cluster import cluster_of
 
@@ -192,7 +194,6 @@ def planned(
     """The plan of the folder, made or extended if need be; refused where the folder holds something else."""
     if width is not None:
         whole("width", width, 1, 4096)
-    whole("workers", workers, 1, 100_000)
 
     def report(done: int, of: int) -> None:
         if on_progress is not None and (done % 64 == 0 or done == of):

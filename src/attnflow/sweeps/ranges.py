@@ -125,7 +125,9 @@ def checked(axes: Iterable[Axis]) -> tuple[Axis, ...]:
     """The axes, if they make a sweep: no key twice, and not too many points."""
     found = tuple(axes)
     if not found:
-        raise InvalidInput("the sweep has no axis; give at least one, say {'field.beta': 'logspace(1,81,9)'}.")
+        raise InvalidInput(
+            "the sweep has no axis; give `over` a key and its values, say field.beta and logspace(1,81,9)."
+        )
     keys = [key for axis in found for key in axis.keys]
     if len(set(keys)) < len(keys):
         twice = next(key for k, key in enumerate(keys) if key in keys[:k])
