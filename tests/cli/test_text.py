@@ -28,7 +28,7 @@ def test_a_sentence_is_read_and_its_next_word_is_drawn(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["text", ""], "`text` is ''"),
+        (["text", ""], "`TEXT` is ''"),
         (["text", "a b", "--beta-out", "nan"], "`--beta-out` is nan; give a finite number"),
         (["text", "a b", "--corpus", "x.txt", "--network", "rxnmapper"], "are both given"),
         (["text", "a b", "--corpus", "x.txt"], "which cannot be read as text"),

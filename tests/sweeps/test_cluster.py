@@ -79,7 +79,7 @@ def test_a_worker_that_dies_is_replaced(port, tmp_path, monkeypatch):
     """The task that kills its process once is done again; one that always does is a row with the reason."""
     monkeypatch.setattr(cluster, "DEATHS", 2)
     mark = tmp_path / "mark"
-    over = {"k": "0:6", "marks": [str(mark), "always"]}
+    over = {"k": "range(6)", "marks": [str(mark), "always"]}
     sweep = af.sweep(fatal, over, tmp_path / "s", on=f"tcp://127.0.0.1:{port['port']}", workers=6)
     assert mark.exists()
     assert [point for point, _ in sweep.errors] == [{"k": 3, "marks": "always"}]
@@ -105,7 +105,7 @@ def test_workers_make_parts_of_an_experiment(port, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_scheduler_that_is_replaced_loses_nothing(port, tmp_path):
-    folder, over = tmp_path / "s", {"k": "0:60", "seconds": [0.1]}
+    folder, over = tmp_path / "s", {"k": "range(60)", "seconds": [0.1]}
 
     def replace():
         while len(list((folder / "shards").glob("*.npz"))) < 5:
@@ -132,7 +132,7 @@ def test_a_scheduler_that_is_replaced_loses_nothing(port, tmp_path):
 def test_a_local_cluster_gives_the_same_bits(tmp_path):
     """Groups side by side in other processes, from the text of the specification."""
     (tmp_path / "small.toml").write_text(SPEC)
-    over = {"field.beta": [1.0, 2.0, 4.0], "tokens.seed": "0:3"}
+    over = {"field.beta": [1.0, 2.0, 4.0], "tokens.seed": "range(3)"}
     here = af.sweep(tmp_path / "small.toml", over, tmp_path / "here", width=4, workers=1)
     there = af.sweep(tmp_path / "small.toml", over, tmp_path / "there", width=4, on="local", workers=1)
     assert same(here.dataset, there.dataset)
@@ -165,7 +165,9 @@ def test_slurm_with_a_stand_in_for_sbatch(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{ROOT / 'src'}:{os.environ.get('PYTHONPATH', '')}")
     monkeypatch.chdir(tmp_path)
     before = signal.getsignal(signal.SIGINT)
-    sweep = af.sweep(slow, {"k": "0:8"}, tmp_path / "s", on="slurm", workers=1, configuration=tmp_path / "jobs.toml")
+    sweep = af.sweep(
+        slow, {"k": "range(8)"}, tmp_path / "s", on="slurm", workers=1, configuration=tmp_path / "jobs.toml"
+    )
     assert signal.getsignal(signal.SIGINT) is before, "Ctrl-C is the business of the program that sweeps"
     assert sweep.dataset["square"].values.tolist() == [float(k * k) for k in range(8)]
     script = (tmp_path / "job.sh").read_text()
@@ -186,7 +188,7 @@ def unpicklable():
 def test_refusals_start_nothing(tmp_path, monkeypatch):
     def refused(words, kind, what=slow, **how):
         with pytest.raises(kind, match=words):
-            af.sweep(what, {"k": "0:2"}, tmp_path / "s", **how)
+            af.sweep(what, {"k": "range(2)"}, tmp_path / "s", **how)
         assert not (tmp_path / "s").exists()
 
     monkeypatch.setattr(cluster, "CONNECT", 0.5)

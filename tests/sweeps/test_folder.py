@@ -17,7 +17,7 @@ from attnflow.sweeps.journal import events
 from attnflow.sweeps.shards import Shard
 from tests.sweeps.tasks import same, unequal
 
-OVER = {"a": "0:4", "b": ["x", "y"]}
+OVER = {"a": "range(4)", "b": ["x", "y"]}
 
 
 def tasks_done(folder):
@@ -97,8 +97,8 @@ def other(a, b):
     ("what", "over", "words"),
     [
         (other, OVER, "another sweep"),
-        (unequal, {"a": "0:3", "b": ["x", "y"]}, "has the value 3, which is left out"),
-        (unequal, {"b": ["x", "y"], "a": "0:4"}, "choose another folder"),
+        (unequal, {"a": "range(3)", "b": ["x", "y"]}, "has the value 3, which is left out"),
+        (unequal, {"b": ["x", "y"], "a": "range(4)"}, "choose another folder"),
         (unequal, {"aa": [1]}, "did you mean 'a'"),
         (other, {"a": [1]}, "needs the argument 'b'"),
         (3, OVER, "give a specification"),
@@ -174,7 +174,7 @@ def test_results_grow_while_the_sweep_runs(tmp_path, monkeypatch):
             data = xr.open_zarr(tmp_path / "s" / "results.zarr", consolidated=False) if seen else None
             seen.append(-1 if data is None else int(data["done"].sum()))
 
-    af.sweep(unequal, {"a": "0:6", "b": ["x", "z"]}, tmp_path / "s", on_progress=look, workers=3)
+    af.sweep(unequal, {"a": "range(6)", "b": ["x", "z"]}, tmp_path / "s", on_progress=look, workers=3)
     assert seen == sorted(seen)
     assert len(set(seen)) > 3
 

@@ -3,17 +3,20 @@
 import numpy as np
 import pytest
 
+from attnflow import fields, flows, spaces, sweep, tokens
 from attnflow.errors import InvalidInput
+from attnflow.sweeps.execution import described
 from attnflow.sweeps.ranges import Axis, axes_of, axis_of, points, zipped
 
 
 @pytest.mark.parametrize(
     ("text", "values"),
     [
-        ("a.b=0:4", [0, 1, 2, 3]),
-        ("a.b=-2:1", [-2, -1, 0]),
-        ("a.b=1:81:3log", [1.0, 9.0, 81.0]),
-        ("a.b=0:1:5", [0.0, 0.25, 0.5, 0.75, 1.0]),
+        ("a.b=range(4)", [0, 1, 2, 3]),
+        ("a.b=range(-2, 1)", [-2, -1, 0]),
+        ("a.b=range(16,64,16)", [16, 32, 48]),
+        ("a.b=logspace(1,81,3)", [1.0, 9.0, 81.0]),
+        ("a.b=linspace(0,1,5)", [0.0, 0.25, 0.5, 0.75, 1.0]),
         ("a.b=1,4,9", [1, 4, 9]),
         ("a.b=[1.5, 2]", [1.5, 2]),
         ("a.b=7", [7]),
@@ -32,7 +35,7 @@ def test_texts(text, values):
 
 
 def test_products_and_axes_that_vary_together():
-    over = {"x": [1, 2], ("y", "z"): [(3, "p"), (4, "q")], "s": {"log": [1, 100], "num": 3}}
+    over = {"x": [1, 2], ("y", "z"): [(3, "p"), (4, "q")], "s": "logspace(1,100,3)"}
     axes = axes_of(over)
     found = list(points(axes))
     assert len(found) == 2 * 2 * 3
@@ -40,7 +43,7 @@ def test_products_and_axes_that_vary_together():
     assert zipped([axis_of("y=3,4"), axis_of("z=p,q")]) == axes[1]
     assert axes[1].coordinate("z").tolist() == ["p", "q"]
     assert Axis.from_json(axes[1].to_json()) == axes[1]
-    assert axes_of({"k": np.arange(3)})[0] == axis_of("k=0:3")
+    assert axes_of({"k": np.arange(3)})[0] == axis_of("k=range(0,3)")
 
 
 @pytest.mark.parametrize(
@@ -50,17 +53,33 @@ def test_products_and_axes_that_vary_together():
         ({"a": []}, "no values"),
         ({"a": [1, 2, 1.0]}, "more than once"),
         ({"a": [1], ("a", "b"): [(1, 2)]}, "two axes"),
-        ({"a": "1:x:3"}, "write 0:64"),
-        ({"a": "5:1"}, "the second larger"),
-        ({"a": "0:1:3log"}, "above 0"),
-        ({"a": "0:1:0"}, "number of values"),
+        ({"a": "0:64"}, r"write range\(0,64\) for whole numbers, or linspace\(0,64,N\) for N values"),
+        ({"a": "16:64:4"}, r"write range\(16,64,4\) for whole numbers, or linspace\(16,64,4\) for 4 values"),
+        ({"a": "0.5:64:4"}, r"write linspace\(0.5,64,4\) for 4 values\."),
+        ({"a": "1:81:9log"}, r"write logspace\(1,81,9\)\."),
+        ({"a": "1:x:3"}, "in quotes"),
+        ({"a": "[1,2"}, "write a list 1,4,9 or"),
+        ({"a": "1,2]"}, "write a list 1,4,9 or"),
+        ({"a": "1,,2"}, "write a list 1,4,9 or"),
+        ({"a": "range(0,4),range(8,12)"}, "write a list 1,4,9 or"),
+        ({"a": "geomspace(1,81,9)"}, r"or logspace\(1,81,9\)\."),
+        ({"a": "range(5,1)"}, "no values"),
+        ({"a": "range(0,0.5)"}, r"whole numbers, as in range\(0,64\)"),
+        ({"a": "range(0,4,0)"}, "whole numbers"),
+        ({"a": "range(0," + "9" * 40 + ")"}, "more than 10,000,000 values"),
+        ({"a": "logspace(0,1,3)"}, "above 0"),
+        ({"a": "linspace(0,1)"}, "number of values"),
+        ({"a": "linspace(0,1,0)"}, "number of values"),
+        ({"a": "linspace(0,1,99999999999)"}, "more than 10,000,000 values"),
+        ({"a": "linspace(0,1e999,3)"}, "give numbers"),
+        ({"a": "linspace(0," + "1" * 5000 + ",3)"}, "give numbers"),
+        ({"a": "linspace(-1e308,1e308,3)"}, "finite"),
         ({"a": 3}, "give a list"),
         ({"a": [float("nan")]}, "finite"),
         ({"a": [object()]}, "numbers, texts"),
         ({("a", "b"): [1]}, "one value for each key"),
-        ({"a": {"log": [1], "num": 3}}, "two numbers"),
-        ({"a": {"steps": 3}}, "write {log"),
-        ({"a": "0:100000", "b": "0:1000"}, "100,000,000 points"),
+        ({"a": {"log": [1, 81], "num": 3}}, r"a text such as 'logspace\(1,81,9\)'"),
+        ({"a": "range(100000)", "b": "range(1000)"}, "100,000,000 points"),
         ([1], "by key"),
     ],
 )
@@ -72,3 +91,40 @@ def test_refusals(over, words):
 def test_axes_of_different_lengths_do_not_vary_together():
     with pytest.raises(InvalidInput, match="y has 2 values, z has 3"):
         zipped([axis_of("y=1,2"), axis_of("z=1,2,3")])
+
+
+def columns(what, **over):
+    """The values of each axis as a sweep of `what` would use them."""
+    return [axis.coordinate(axis.dim).tolist() for axis in described(what, over)[1]]
+
+
+def count(n: int, scale: float) -> float:
+    return n * scale
+
+
+def test_fields_that_take_integers_get_them():
+    """`linspace`, `logspace` and arrays of whole floats serve integer fields of specifications, functions and work."""
+    over = {"tokens.n": "logspace(16,64,3)", "tokens.seed": np.linspace(0, 2, 3), "field.beta": "linspace(1,81,3)"}
+    work = flows.Solve(fields.Attention(2.0), tokens.uniform(spaces.Sphere(3), n=4), 1.0)
+    for values, integers, floats in (
+        (columns("clusters", **over), [[16, 32, 64], [0, 1, 2]], [[1.0, 41.0, 81.0]]),
+        (columns(count, n="linspace(2,6,3)", scale="linspace(2,6,3)"), [[2, 4, 6]], [[2.0, 4.0, 6.0]]),
+        (columns(work, chunk="linspace(2,6,3)", until=[1.0, 2.0]), [[2, 4, 6]], [[1.0, 2.0]]),
+    ):
+        assert values == integers + floats
+        assert [type(column[0]) for column in values] == [int] * len(integers) + [float] * len(floats)
+    with pytest.raises(InvalidInput, match="'tokens.n' has the value 21.3333, and it takes integers"):
+        columns("clusters", **{"tokens.n": "linspace(16,32,4)"})
+    with pytest.raises(InvalidInput, match="it takes integers"):
+        columns(count, n=[0.5], scale=[1])
+
+
+def test_a_sweep_says_how_many_points_it_has_before_anything_starts(tmp_path):
+    notes = []
+    sweep(
+        count,
+        {"n": "range(2)", "scale": "linspace(0,1,3)"},
+        tmp_path / "s",
+        on_progress=lambda at: notes.append(at.note),
+    )
+    assert notes[0] == "6 points"

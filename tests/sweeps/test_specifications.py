@@ -14,7 +14,7 @@ from tests.cli.test_cli import attnflow
 from tests.kit import end
 from tests.sweeps.tasks import SPEC
 
-AXES = ["--over", "field.beta=1:4:3log", "--over", "tokens.seed=0:3"]
+AXES = ["--over", "field.beta=logspace(1,4,3)", "--over", "tokens.seed=range(0,3)"]
 
 
 @pytest.fixture(scope="module")
@@ -22,12 +22,13 @@ def swept(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sweep")
     (folder / "small.toml").write_text(SPEC)
     done = attnflow("sweep", "small.toml", *AXES, "--out", "s", "--json", cwd=folder, check=0)
-    return folder, json.loads(done.stdout)
+    return folder, json.loads(done.stdout), done.stderr
 
 
 def test_the_command_leaves_one_dataset(swept):
-    folder, facts = swept
+    folder, facts, said = swept
     assert (facts["tasks"], facts["done"], facts["failed"]) == (9, 9, 0)
+    assert said.startswith("9 points: field.beta (3) × tokens.seed (3)\n")
     data = xr.open_zarr(folder / "s" / "results.zarr", consolidated=False)
     assert dict(data["positions"].sizes) == {"field.beta": 3, "tokens.seed": 3, "time": 3, "token": 4, "dim": 2}
     assert data["time"].values.tolist() == [0.0, 0.5, 1.0]
@@ -38,8 +39,8 @@ def test_the_command_leaves_one_dataset(swept):
 
 
 def test_the_command_again_resumes_and_extends(swept):
-    folder, _ = swept
-    more = ["--over", "field.beta=1:4:3log", "--over", "tokens.seed=0:4"]
+    folder, *_ = swept
+    more = ["--over", "field.beta=logspace(1,4,3)", "--over", "tokens.seed=range(0,4)"]
     before = sum(event["tasks"] for event in events(folder / "s") if event["event"] == "done")
     data = af.open_sweep(folder / "s").dataset["positions"].load()
     done = attnflow("sweep", "small.toml", *more, "--out", "s", "--json", cwd=folder, check=0)
@@ -50,7 +51,7 @@ def test_the_command_again_resumes_and_extends(swept):
 
 
 def test_what_the_folder_says(swept):
-    folder, _ = swept
+    folder, *_ = swept
     for look in ("status", "collect", "show"):
         said = attnflow("sweep", look, "s", cwd=folder, check=0).stderr
         assert re.search(r"\d+ of \d+ done, 0 failed, 0 missing", said)
@@ -59,8 +60,42 @@ def test_what_the_folder_says(swept):
     assert (folder / "f.pdf").read_bytes()[:4] == b"%PDF"
 
 
+def test_figures_are_refused_in_the_words_of_the_command(swept):
+    folder, *_ = swept
+    for options, words in (
+        (["--plot", "positions", "--along", "time"], "average one with `--mean`, or use `--at`"),
+        (["--plot", "positions", "--along", "beta"], "`--along` is 'beta'"),
+        (["--plot", "positions", "--at", "tme=1"], "`--at` has the dimension 'tme'; did you mean 'time'"),
+        (["--plot", "positions", "--at", "time"], "`--at` is 'time'; give a dimension and a label, such as time=50."),
+        (["--plot", "positions", "--at", "time=early"], "`--at` has time = 'early'; give one of the labels of time."),
+    ):
+        said = attnflow("sweep", "show", "s", *options, cwd=folder, check=2).stderr
+        assert words in " ".join(said.split())
+    figure = ["--plot", "positions", "--mean", "tokens.seed", "--at", "time=0.4", "--at", "field.beta=4"]
+    attnflow("sweep", "show", "s", *figure, "--along", "dim", "--figure", "g.pdf", cwd=folder, check=0)
+    assert (folder / "g.pdf").read_bytes()[:4] == b"%PDF"
+
+
+def test_show_shows_a_sweep_and_other_commands_say_what_to_use(swept):
+    folder, *_ = swept
+    shown, listed = (attnflow(*command, "s", cwd=folder, check=0).stderr for command in (["show"], ["sweep", "show"]))
+    assert sorted(shown.splitlines()) == sorted(listed.splitlines())
+    assert "field.beta (3) × tokens.seed" in shown
+    facts = [json.loads(attnflow(*c, "s", "--json", cwd=folder, check=0).stdout) for c in (["show"], ["sweep", "show"])]
+    assert facts[0] == facts[1]
+    for command in ("resume", "report", "animate", "compare"):
+        said = attnflow(command, "s", *["s"] * (command == "compare"), cwd=folder, check=6).stderr
+        assert "'s' is a sweep, not a run; use `attnflow sweep show s`, or open_sweep." in said
+
+
+@pytest.mark.parametrize("folder", [None, 3, b"s"])
+def test_open_sweep_takes_a_path(folder):
+    with pytest.raises(InvalidInput, match=r"`folder` is .*; give the folder of a sweep\."):
+        af.open_sweep(folder)
+
+
 def test_a_dry_run_writes_nothing(swept):
-    folder, _ = swept
+    folder, *_ = swept
     before = sorted(folder.iterdir())
     said = attnflow("sweep", "small.toml", *AXES, "--dry-run", "--json", "--out", "d", cwd=folder, check=0)
     facts = json.loads(said.stdout)
@@ -78,15 +113,20 @@ def test_a_dry_run_writes_nothing(swept):
         (["--over", 'field.beta=1,2,"x"'], "the point field.beta = 'x' is refused"),
         (["--over", "field.beta=1,2", "--over", "tokens.n=4,0"], "the point field.beta = 1, tokens.n = 0 is refused"),
         (["--over", "field.beta"], "write KEY=VALUES"),
+        (["--over", "tokens.n=16:64:4"], "write range(16,64,4) for whole numbers, or linspace(16,64,4) for 4 values."),
+        (["--over", "field.beta=1:81"], "write range(1,81) for whole numbers, or linspace(1,81,N) for N values."),
+        (["--over", "tokens.n=linspace(4,8,4)"], "the axis 'tokens.n' has the value 5.33333, and it takes integers"),
+        (["--over", "field.beta=[1,2"], "are '[1,2'; write a list"),
         ([], "no axis"),
         (["--over", "name=a,b"], "changes nothing"),
-        (["--over", "field.beta=1", "--on", "nowhere"], "`on` is 'nowhere'"),
+        (["--over", "field.beta=1", "--on", "nowhere"], "`--on` is 'nowhere'"),
         (["--over", "field.beta=1", "--mean", "tokens.seed"], "need --plot"),
-        (["--over", "field.beta=1", "--width", "0"], "`width`"),
+        (["--over", "field.beta=1", "--width", "0"], "`--width` is 0"),
+        (["--over", "field.beta=1", "--workers", "0"], "`--workers` is 0"),
     ],
 )
 def test_bad_input_is_one_sentence_and_starts_nothing(arguments, words, swept):
-    folder, _ = swept
+    folder, *_ = swept
     before = sorted(folder.iterdir())
     done = attnflow("sweep", "small.toml", *arguments, "--out", "new", cwd=folder, check=2)
     assert words in " ".join(done.stderr.split())
@@ -108,7 +148,7 @@ def flow(beta, seed):
 
 
 def test_a_function_that_makes_work_and_work_itself(swept, tmp_path):
-    folder, _ = swept
+    folder, *_ = swept
     data = af.sweep(flow, {"beta": [2.0, 4.0], "seed": [0, 2]}, tmp_path / "f").dataset
     kept = af.open_sweep(folder / "s").dataset["positions"].sel({"field.beta": 4.0}, method="nearest")
     np.testing.assert_allclose(data["positions"].values[1, 1], kept.sel({"tokens.seed": 2}).values, atol=1e-13)

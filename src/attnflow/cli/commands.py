@@ -38,11 +38,11 @@ from attnflow.cli.perform import perform
 from attnflow.cli.predict import predict
 from attnflow.cli.probe import probe
 from attnflow.cli.reproduce import experiments, follow, gallery, leave, print_found, reproduce
-from attnflow.cli.sweep import sweep
+from attnflow.cli.sweep import show_sweep, sweep
 from attnflow.cli.text import text
 from attnflow.wording import fresh_path, shown
 
-app = typer.Typer(
+app = console.Commands(
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="rich",
@@ -181,7 +181,10 @@ def report(folder: Folder, plugin: Plugin = None, json_: Json = False) -> None:
 
 @app.command(epilog="Example: attnflow show runs/metastability-20260101-120000 --json")
 def show(folder: Folder, json_: Json = False) -> None:
-    """Print what a run did, after checking its files against their checksums."""
+    """Print what a run did, after checking its files against their checksums, or how far a sweep is and its axes."""
+    if (folder / "sweep.json").is_file() and not (folder / "manifest.json").exists():
+        show_sweep("show", folder, json_)
+        return
     from attnflow import runs
     from attnflow.cli.tables import print_run
 
@@ -252,12 +255,15 @@ app.command(epilog="Example: attnflow animate runs/metastability-20260101-120000
 app.command(epilog="Example: attnflow compare runs/cold runs/warm --figure both.pdf")(compare)
 app.command(epilog="Example: attnflow reproduce two-clusters --quick --out runs/first")(reproduce)
 app.command(epilog="Example: attnflow experiments --json")(experiments)
-app.command(epilog="Example: attnflow sweep mine.toml --over field.beta=1:81:9log --over tokens.seed=0:64 --on local")(
-    sweep
-)
+app.command(
+    epilog="Example: attnflow sweep mine.toml --over 'field.beta=logspace(1,81,9)' --over 'tokens.seed=range(0,64)'"
+)(sweep)
 app.command(epilog="Example: attnflow cite staircase > references.bib")(cite)
-app.command(epilog="Example: attnflow check cube.json")(check)
+app.command(epilog="Example: attnflow check cube.json", words={"certificate": "CERTIFICATE.json"})(check)
 app.command(epilog="Example: attnflow kinds solve")(kinds)
-app.command(epilog="Example: attnflow lab --export lab.html")(lab)
-app.command(epilog='Example: attnflow text "Need a new paper on AI" --beta 4 --until 8 --figure text.pdf')(text)
+app.command(epilog="Example: attnflow lab --export lab.html", words={"runs": "RUN"})(lab)
+app.command(
+    epilog='Example: attnflow text "Need a new paper on AI" --beta 4 --until 8 --figure text.pdf',
+    words={"text": "TEXT", "which": "--network"},
+)(text)
 app.command(epilog="Example: attnflow gallery runs --out docs/gallery.md --images docs/images/gallery")(gallery)

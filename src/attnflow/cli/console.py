@@ -2,16 +2,18 @@
 
 import contextlib
 import os
+import re
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
 from rich.markup import escape
+from typer.core import TyperCommand
 
 from attnflow import errors
 from attnflow.cli import INTERRUPTED, complete
@@ -41,6 +43,41 @@ NoFigures = Annotated[
     bool, typer.Option("--no-figures", help="Leave out figures and report; `attnflow report RUN` draws them.")
 ]
 Folder = Annotated[Path, typer.Argument(help="A run folder.", metavar="RUN", autocompletion=complete.run_folders)]
+
+
+@contextlib.contextmanager
+def in_words_of_options(words: Mapping[str, str]) -> Iterator[None]:
+    """A block whose refusals name options: an argument of Python, `over`, is said as `words` has it, `--over`.
+
+    What follows "is refused:" speaks of an entry of a specification, and stays.
+    """
+    try:
+        yield
+    except errors.AttnflowError as error:
+        about, refused, reason = str(error).partition(" is refused: ")
+        name = "|".join(map(re.escape, words)) or "(?!)"
+        said = re.sub(rf"`({name})`|^({name})(?= is )", lambda found: f"`{words[found[1] or found[2]]}`", about)
+        error.args = (said + refused + reason, *error.args[1:])
+        raise
+
+
+class _Command(TyperCommand):
+    """A command whose refusals name its options."""
+
+    words: Mapping[str, str] = {}
+
+    def invoke(self, ctx: Any) -> Any:
+        options = {str(one.name).strip("_"): max(one.opts, key=len) for one in self.params if one.opts[0][0] == "-"}
+        with in_words_of_options(options | self.words):
+            return super().invoke(ctx)
+
+
+class Commands(typer.Typer):
+    """Commands whose refusals name options instead of arguments of Python."""
+
+    def command(self, name: str | None = None, *, words: Mapping[str, str] | None = None, **options: Any) -> Any:
+        """Register a function as a command; `words` has names of arguments that are no names of its options."""
+        return super().command(name, cls=type("Command", (_Command,), {"words": words or {}}), **options)
 
 
 def exit_code(error: errors.AttnflowError) -> int:

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from attnflow import errors
 from attnflow.cli import console
 from attnflow.cli.console import Json
 
 if TYPE_CHECKING:
     from attnflow.theory import Prediction
 
-predict = typer.Typer(
+predict = console.Commands(
     no_args_is_help=True,
     help="Say what closed-form theory predicts, with its conditions: for tokens on the sphere, for the middle of a "
     "long prompt, for the layers of a network at initialisation.\n\n"
@@ -44,7 +43,8 @@ def particles(
 
 
 @predict.command(
-    epilog="Example: attnflow predict middle --context 4096 --alibi 0.0005 --beta 1 --time 2 --figure middle.pdf"
+    epilog="Example: attnflow predict middle --context 4096 --alibi 0.0005 --beta 1 --time 2 --figure middle.pdf",
+    words={"slope": "--alibi"},
 )
 def middle(
     context: Annotated[int, typer.Option(help="Number of tokens of the prompt.")],
@@ -74,7 +74,6 @@ def middle(
         draw,
         figure,
         json_,
-        slope="alibi",
     )
 
 
@@ -116,22 +115,12 @@ def of_layers(
     _answer(say, draw, figure, json_)
 
 
-def _answer(
-    say: Callable[[], list["Prediction"]], draw: Callable[[], Any], figure: Path | None, json_: bool, **options: str
-) -> None:
-    """Print predictions, as a table or as JSON, and draw the figure if one is asked for.
-
-    A refusal of theory begins with the name of an argument; `options` are the options with other names.
-    """
+def _answer(say: Callable[[], list["Prediction"]], draw: Callable[[], Any], figure: Path | None, json_: bool) -> None:
+    """Print predictions, as a table or as JSON, and draw the figure if one is asked for."""
     from attnflow.cli.tables import print_predictions
 
     console.figure_file(figure)
-    try:
-        found = say()
-    except errors.InvalidInput as error:
-        name, is_, rest = str(error).partition(" is ")
-        option = options.get(name, name).replace("_", "-")
-        raise errors.InvalidInput(f"`--{option}` is {rest}" if is_ and name.isidentifier() else str(error)) from None
+    found = say()
     if json_:
         print(json.dumps([dataclasses.asdict(prediction) for prediction in found], indent=2))
     else:

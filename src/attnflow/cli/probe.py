@@ -14,7 +14,7 @@ from attnflow.cli.perform import perform
 from attnflow.errors import InvalidInput, RunError
 from attnflow.wording import bytes_shown, fresh_path, shown
 
-probe = typer.Typer(
+probe = console.Commands(
     no_args_is_help=True,
     help="Look at trained networks.\n\n"
     "Example: [bold]attnflow probe run rxnmapper --text reactions.txt --by line[/bold]",
@@ -67,7 +67,10 @@ def fetch(
     print(folder)
 
 
-@probe.command(epilog="Example: attnflow probe run smollm2 --text alice.txt --text whale.txt --nulls permuted")
+@probe.command(
+    epilog="Example: attnflow probe run smollm2 --text alice.txt --text whale.txt --nulls permuted",
+    words={"which": "MODEL", "network": "MODEL", "texts": "--text"},
+)
 def run(
     model: Annotated[
         str,

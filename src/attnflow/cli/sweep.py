@@ -13,7 +13,7 @@ from rich.table import Table
 from attnflow import errors
 from attnflow.cli import complete, console
 from attnflow.cli.console import INTERRUPTED, Json, Plugin, save_figure, say
-from attnflow.wording import bytes_shown
+from attnflow.wording import bytes_shown, shown
 
 LOOKS = ("status", "collect", "show")
 """What can be asked of a sweep folder."""
@@ -36,8 +36,9 @@ def sweep(
         list[str] | None,
         typer.Option(
             "--over",
-            help="An axis: a list 1,4,9, whole numbers 0:64, 9 values 1:81:9, or 9 values 1:81:9log evenly in the "
-            "logarithm. May be given again; the sweep is over all combinations.",
+            help="An axis: a list 1,4,9, whole numbers range(0,64) or range(0,64,8) as in Python, 9 values "
+            "linspace(1,81,9), or 9 values logspace(1,81,9), geometric from 1 to 81; brackets need quotes in a shell. "
+            "May be given again; the sweep is over all combinations.",
             metavar="PART.KEY=VALUES",
         ),
     ] = None,
@@ -71,6 +72,15 @@ def sweep(
     mean: Annotated[
         str | None, typer.Option(help="Average the figure over this axis, with error bars.", metavar="PART.KEY")
     ] = None,
+    at: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--at",
+            help="Where the figure looks along another dimension, at the nearest label: time=50; default the last. "
+            "May be given again.",
+            metavar="DIM=LABEL",
+        ),
+    ] = None,
     along: Annotated[str | None, typer.Option(help="The axis along which lines go.", metavar="PART.KEY")] = None,
     heat: Annotated[bool, typer.Option("--heat", help="Draw a heat map of two axes.")] = False,
     figure: Annotated[Path | None, typer.Option(help="Where the figure goes.", metavar="FILE.pdf")] = None,
@@ -84,13 +94,14 @@ def sweep(
     if what in LOOKS:
         if folder is None:
             raise errors.InvalidInput(f"`attnflow sweep {what}` needs a sweep folder, say sweeps/mine.")
-        _look(what, folder, json_)
-        _draw(folder, plot, mean, along, heat, figure)
+        show_sweep(what, folder, json_)
+        _draw(folder, plot, mean, at, along, heat, figure)
         return
     if folder is not None:
         raise errors.InvalidInput(f"{str(folder)!r} is one argument too many; name the folder with --out {folder}.")
-    if plot is None and (figure is not None or mean is not None or along is not None or heat):
-        raise errors.InvalidInput("--figure, --mean, --along and --heat need --plot VARIABLE.")
+    if plot is None and (figure is not None or mean is not None or at or along is not None or heat):
+        raise errors.InvalidInput("--figure, --mean, --at, --along and --heat need --plot VARIABLE.")
+    _labels(at)
     console.use_compilation_cache()
     from attnflow.sweeps.execution import described
     from attnflow.sweeps.ranges import axis_of, zipped
@@ -113,7 +124,7 @@ def sweep(
         configuration=configuration,
         retry=retry,
     )
-    _draw(where, plot, mean, along, heat, figure)
+    _draw(where, plot, mean, at, along, heat, figure)
     if _failures(where):
         sys.exit(FAILED)
 
@@ -126,6 +137,9 @@ def _carry_out(source: Any, axes: Any, where: Path, json_: bool, **how: Any) -> 
     with Bar(say, where.name, "planning") as bar:
 
         def show(at: Progress) -> None:
+            if at.note.endswith((" point", " points")):
+                say.print(f"{at.note}: {' × '.join(f'{axis.dim} ({len(axis)})' for axis in axes)}", markup=False)
+                return
             failed = f", {at.failed} failed" if at.failed else ""
             note = at.note if at.note.startswith("checking") else f"{at.done} of {at.of} tasks{failed}"
             share = 0.0 if at.note.startswith("checking") else at.done / max(at.of, 1)
@@ -140,7 +154,7 @@ def _carry_out(source: Any, axes: Any, where: Path, json_: bool, **how: Any) -> 
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(INTERRUPTED)
-    _look("show", where, json_)
+    show_sweep("show", where, json_)
 
 
 def _usual() -> str:
@@ -166,7 +180,8 @@ def _failures(where: Path) -> int:
     return open_sweep(where).status.failed
 
 
-def _look(what: str, folder: Path, json_: bool) -> None:
+def show_sweep(what: str, folder: Path, json_: bool) -> None:
+    """Print how far a sweep is and over which axes it goes; with `show` also results and failures."""
     from attnflow.sweeps import open_sweep
     from attnflow.sweeps.ranges import at
 
@@ -202,12 +217,35 @@ def _look(what: str, folder: Path, json_: bool) -> None:
         say.print(f"and {len(wrong) - MOST_ERRORS} more; `attnflow sweep show {folder} --json` has all.", markup=False)
 
 
-def _draw(folder: Path, plot: str | None, mean: str | None, along: str | None, heat: bool, figure: Path | None) -> None:
+def _labels(at: list[str] | None) -> dict[str, Any]:
+    """`time=50` as {"time": 50.0}."""
+    labels: dict[str, Any] = {}
+    for text in at or ():
+        dim, equals, label = text.partition("=")
+        if not equals or not dim or not label:
+            raise errors.InvalidInput(f"`--at` is {shown(text)}; give a dimension and a label, such as time=50.")
+        try:
+            labels[dim] = float(label)
+        except ValueError:
+            labels[dim] = label
+    return labels
+
+
+def _draw(
+    folder: Path,
+    plot: str | None,
+    mean: str | None,
+    at: list[str] | None,
+    along: str | None,
+    heat: bool,
+    figure: Path | None,
+) -> None:
     if plot is None:
         return
     from attnflow.sweeps import open_sweep
 
-    drawn = open_sweep(folder).plot(plot, over=mean, x=along, heat=heat)
+    with console.in_words_of_options({"over": "--mean", "x": "--along", "heat": "--heat", "at": "--at"}):
+        drawn = open_sweep(folder).plot(plot, over=mean, x=along, at=_labels(at), heat=heat)
     where = figure or folder / f"{plot}.pdf"
     save_figure(drawn, where)
     say.print(f"figure in {where}", markup=False, soft_wrap=True)

@@ -168,6 +168,8 @@ class Run:
             raise InvalidInput(f"`path` is {shown(path)}; give the path of a run folder.")
         run = cls(Path(path))
         if not (run.path / "manifest.json").is_file():
+            if (run.path / "sweep.json").is_file():
+                raise RunError(f"{str(path)!r} is a sweep, not a run; use `attnflow sweep show {path}`, or open_sweep.")
             raise RunError(f"{str(path)!r} is not a run folder (no manifest.json); `attnflow list` shows the runs.")
         run.manifest()
         return run

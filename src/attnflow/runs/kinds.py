@@ -51,6 +51,12 @@ def is_whole(kind: type[AbstractWork], key: str) -> bool:
     return _annotation(kind, key) is int
 
 
+def is_integer(maker: Callable[..., Any], key: str) -> bool:
+    """Whether numbers for the argument `key` of `maker` are integers: its annotation names int, and no other number."""
+    numbers = {one for one in _classes(_annotation(maker, key)) if isinstance(one, type)}
+    return int in numbers and not any(issubclass(one, float | complex) for one in numbers)
+
+
 def is_count_or_time(kind: type[AbstractWork], key: str) -> bool:
     """Whether a field of a kind is declared as a number; the end of work may be a list, to which more is added."""
     return any(one in (int, float) for one in _classes(_annotation(kind, key)))

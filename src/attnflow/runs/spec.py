@@ -22,6 +22,7 @@ from attnflow.runs.kinds import (
     TOP,
     arguments_of,
     is_count_or_time,
+    is_integer,
     is_whole,
     keys_of,
     parts_of,
@@ -112,6 +113,24 @@ class Spec:
         if made.get("tokens") is not None and self.table["precision"] != "float64":
             made["tokens"] = made["tokens"].astype(np.dtype(self.table["precision"]))
         return kind(**made)
+
+    def takes_integer(self, key: str) -> bool:
+        """Whether the entry at a path such as "tokens.n" is an integer, as its maker declares."""
+        first, *path = key.split(".")
+        with self.plugins.active():
+            maker: Any = self.work_class
+            value = self.table.get(first)
+            if first != self.kind:
+                path = [first, *path]
+                value = self.table
+            while len(path) > 1:
+                value = value.get(path[0]) if isinstance(value, dict) else None
+                name = value.get("name") if isinstance(value, dict) else None
+                if not parts_of(maker, path[0]) or name is None:
+                    return False
+                maker = words(_part(maker, path[0], value))[name]
+                path = path[1:]
+            return bool(path) and is_integer(maker, path[0])
 
     def extended(self, until: Any, save: int | None = None) -> "Spec":
         """The specification of longer work with all times of this one; `save` counts the new intervals."""

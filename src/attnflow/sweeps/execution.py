@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +20,7 @@ from attnflow.sweeps.collection import collect
 from attnflow.sweeps.index import Index
 from attnflow.sweeps.opened import Sweep
 from attnflow.sweeps.plan import Plan, arrange, is_of_a_sweep, read_plan, same_sweep, write_plan
-from attnflow.sweeps.ranges import Axis, axes_of, axis_of, checked
+from attnflow.sweeps.ranges import Axis, axes_of, axis_of, checked, points, with_integers
 from attnflow.sweeps.source import AbstractSource, FunctionSource, SpecSource, WorkSource, text_of
 from attnflow.sweeps.unit import Record, carry_out, is_done, shard_path
 from attnflow.wording import fresh_path
@@ -69,9 +70,10 @@ def sweep(
     Arguments:
         what: a specification (a TOML file, the name of a preset, or a `Spec`), a function of named parameters that
             returns numbers, arrays by name, a Dataset or work, or work itself, of which the axes are fields.
-        over: values by key, `{"field.beta": "1:81:9log", "tokens.seed": range(64)}`: lists, ranges, arrays, or texts as
-            on the command line. Keys that vary together are a tuple, `{("field.beta", "solve.until"): [(1, 10), ...]}`.
-            Left out, the table [sweep] of the specification.
+        over: values by key, `{"field.beta": "logspace(1,81,9)", "tokens.seed": range(64)}`: lists, ranges, arrays, or
+            texts as on the command line, `"1,4,9"`, `"range(0,64,8)"`, `"linspace(1,81,9)"`, `"logspace(1,81,9)"`; the
+            last is geometric from 1 to 81. A field that takes integers gets integers. Keys that vary together are a
+            tuple, `{("field.beta", "solve.until"): [(1, 10), ...]}`. Left out, the table [sweep] of the specification.
         on: where: "here" is this process; "local" is a cluster of processes on this machine, "slurm" one of jobs,
             "tcp://HOST:PORT" a scheduler that is there. They need the extra `sweeps`.
         set: changes of the specification, as "solve.until=50".
@@ -82,7 +84,8 @@ def sweep(
         configuration: a TOML file for "slurm".
         patience: seconds without a sign of life after which the work of another machine is taken over.
         retry: do the units of tasks that have failed again.
-        on_progress: called with a `Progress` whenever tasks have finished.
+        on_progress: called with a `Progress` that says the number of points before anything starts, and whenever tasks
+            have finished.
 
     Returns a `Sweep`, whose `dataset` has the swept keys as coordinates. Ctrl-C raises KeyboardInterrupt; what is
     finished is kept.
@@ -117,12 +120,17 @@ def carry_out_sweep(
 ) -> Sweep:
     """The same for a source and axes that are checked; arguments as for `sweep`."""
     path = fresh_path("folder", folder)
+    if workers is not None:
+        whole("workers", workers, 1, 100_000)
     if on != "here":
         from attnflow.sweeps.cluster import cluster_of
 
         cluster = cluster_of(on, workers, configuration)
     elif configuration is not None:
         raise InvalidInput("`configuration` is for 'slurm', and `on` is 'here'; leave it out.")
+    if on_progress is not None:
+        count = math.prod(map(len, axes))
+        on_progress(Progress(0, count, 0, f"{count:,} point{'s' * (count > 1)}"))
     plan = planned(path, source, axes, width=width, workers=workers or cores(), on_progress=on_progress)
     if retry:
         forget_failed(path, plan)
@@ -169,7 +177,9 @@ def described(
         axes = checked([*axes_of(own), *given] if own and not keys & {*own} else given)
     else:
         axes = axes_of(own if over is None else over)
-    return source, axes
+    source.check_axes(axes)
+    first = next(points(axes))
+    return source, with_integers(axes, lambda key: source.takes_integer(key, first))
 
 
 def planned(
@@ -184,7 +194,6 @@ def planned(
     """The plan of the folder, made or extended if need be; refused where the folder holds something else."""
     if width is not None:
         whole("width", width, 1, 4096)
-    whole("workers", workers, 1, 100_000)
 
     def report(done: int, of: int) -> None:
         if on_progress is not None and (done % 64 == 0 or done == of):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from attnflow.checks import instance, shown
 from attnflow.errors import InvalidInput
 from attnflow.runs.nearest import did_you_mean
 from attnflow.sweeps.collection import STORE, collect
@@ -39,7 +40,7 @@ class Sweep:
     """A sweep folder, whether the sweep is finished or not; made by `af.sweep` and `af.open_sweep`."""
 
     def __init__(self, folder: str | Path):
-        self.folder = Path(folder)
+        self.folder = Path(instance("folder", folder, str | Path, "the folder of a sweep"))
         self.plan: Plan = read_plan(self.folder)
 
     @property
@@ -139,7 +140,10 @@ class Sweep:
         for dim, value in where.items():
             if dim not in picked.dims:
                 raise InvalidInput(f"`at` has the dimension {dim!r}{did_you_mean(dim, map(str, picked.dims))}")
-            picked = picked.sel({dim: value}, method="nearest" if isinstance(value, int | float) else None)
+            try:
+                picked = picked.sel({dim: value}, method="nearest" if isinstance(value, int | float) else None)
+            except (KeyError, TypeError, ValueError):
+                raise InvalidInput(f"`at` has {dim} = {shown(value)}; give one of the labels of {dim}.") from None
         return picked[variable], None if over is None else picked[f"{variable}_error"]
 
     def __repr__(self) -> str:

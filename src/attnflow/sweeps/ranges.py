@@ -5,7 +5,7 @@ import itertools
 import math
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,20 @@ from attnflow.errors import InvalidInput, TooLarge
 
 MOST = 10_000_000
 """Points of a sweep."""
+ROUNDING = 1e-13
+"""Relative error of `logspace`, which multiplies powers."""
 Point = dict[str, Any]
 """A value for every swept key."""
-_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
-_RANGE = re.compile(rf"({_NUMBER}):({_NUMBER})(?::(\d+)(log)?)?")
-_RULES = ("log", "linear", "range")
+_NUMBER = r"[+-]?(?:\d{1,300}(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
+_CALL = re.compile(r"(\w+)\s*\((.*)\)")
+_COLONS = re.compile(rf"({_NUMBER}):({_NUMBER})(?::(\d+)(log)?)?")
+"""What older versions read as a range."""
+FORMS = {
+    "range": "range(0,64) or range(0,64,8)",
+    "linspace": "linspace(1,81,9)",
+    "logspace": "logspace(1,81,9)",
+}
+"""The ranges that a text may write, with an example of each."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +92,7 @@ def _said(value: tuple[Any, ...]) -> str:
 def axes_of(over: Mapping[Any, Any]) -> tuple[Axis, ...]:
     """Axes from a dictionary: keys are names, or tuples of names that vary together.
 
-    Values are lists, ranges and arrays, texts such as "1:81:9log", or tables {"log": [1, 81], "num": 9}.
+    Values are lists, ranges and arrays, or texts such as "1,4,9", "range(0,64)" and "logspace(1,81,9)".
     """
     if not isinstance(over, Mapping):
         raise InvalidInput(f"`over` is {shown(over)}; give values by key, as in {{'field.beta': [1, 4, 9]}}.")
@@ -116,7 +125,9 @@ def checked(axes: Iterable[Axis]) -> tuple[Axis, ...]:
     """The axes, if they make a sweep: no key twice, and not too many points."""
     found = tuple(axes)
     if not found:
-        raise InvalidInput("the sweep has no axis; give at least one, say --over field.beta=1:81:9log.")
+        raise InvalidInput(
+            "the sweep has no axis; give `over` a key and its values, say field.beta and logspace(1,81,9)."
+        )
     keys = [key for axis in found for key in axis.keys]
     if len(set(keys)) < len(keys):
         twice = next(key for k, key in enumerate(keys) if key in keys[:k])
@@ -126,27 +137,56 @@ def checked(axes: Iterable[Axis]) -> tuple[Axis, ...]:
     return found
 
 
+def with_integers(axes: Sequence[Axis], is_integer: Callable[[str], bool]) -> tuple[Axis, ...]:
+    """The axes with 32 in place of 32.0 where `is_integer` says that the key takes integers; 32.5 is refused there.
+
+    `linspace`, `logspace` and arrays of floats are then as good as lists of integers.
+    """
+
+    def converted(key: str, value: Any, integer: bool) -> Any:
+        if not integer or not isinstance(value, float):
+            return value
+        if abs(value - round(value)) > ROUNDING * abs(value):
+            raise InvalidInput(f"the axis {key!r} has the value {value:.6g}, and it takes integers; give a range(...).")
+        return round(value)
+
+    def of_integers(axis: Axis) -> Axis:
+        has_floats = [any(isinstance(value, float) for value in column) for column in zip(*axis.values, strict=True)]
+        integers = [floats and is_integer(key) for key, floats in zip(axis.keys, has_floats, strict=True)]
+        rows = (zip(axis.keys, values, integers, strict=True) for values in axis.values)
+        return (
+            Axis(axis.keys, tuple(tuple(converted(*entry) for entry in row) for row in rows)) if any(integers) else axis
+        )
+
+    return tuple(map(of_integers, axes))
+
+
 def axis_of(text: str) -> Axis:
-    """The axis of `KEY=VALUES`: a list 1,4,9, a TOML list, a range 0:64, 9 values 1:81:9, or 1:81:9log."""
+    """The axis that the text "KEY=VALUES" describes.
+
+    Values are a list 1,4,9 (words may stand without quotes), a TOML list [1, 4, 9], range(0,64), range(0,64,8),
+    linspace(1,81,9), or logspace(1,81,9), which is geometric from 1 to 81.
+    """
     key, equals, values = str(text).partition("=")
     if not equals or not key.strip() or not values.strip():
         raise InvalidInput(
-            f"`--over` is {shown(text)}; write KEY=VALUES, say field.beta=1:81:9log or tokens.seed=0:64."
+            f"the axis {shown(text)} has no key or no values; write KEY=VALUES, say 'field.beta=logspace(1,81,9)' or "
+            "'tokens.seed=range(0,64)'."
         )
-    return Axis((key.strip(),), tuple((one,) for one in values_of(key.strip(), values.strip())))
+    return Axis((key.strip(),), tuple((value,) for value in values_of(key.strip(), values.strip())))
 
 
-def values_of(name: str, given: Any) -> list[Any]:
-    """The values that `given` describes."""
-    if isinstance(given, str):
-        return _from_text(name, given)
-    if isinstance(given, Mapping):
-        return _from_table(name, dict(given))
-    if isinstance(given, np.ndarray) and given.ndim == 1:
-        given = given.tolist()
-    if not isinstance(given, Sequence):
-        raise InvalidInput(f"the values of {name!r} are {shown(given)}; give a list, a range or a text such as '0:64'.")
-    return [plain(name, one) for one in given]
+def values_of(name: str, values: Any) -> list[Any]:
+    """The values of the axis `name`, from a list, a range, an array of one dimension or a text."""
+    if isinstance(values, str):
+        return _from_text(name, values.strip())
+    if isinstance(values, np.ndarray) and values.ndim == 1:
+        values = values.tolist()
+    if not isinstance(values, Sequence):
+        raise InvalidInput(
+            f"the values of {name!r} are {shown(values)}; give a list, a range or a text such as 'logspace(1,81,9)'."
+        )
+    return [plain(name, value) for value in values]
 
 
 def plain(name: str, value: Any) -> Any:
@@ -165,55 +205,71 @@ def plain(name: str, value: Any) -> Any:
 
 
 def _from_text(name: str, text: str) -> list[Any]:
-    if found := _RANGE.fullmatch(text.strip()):
-        low, high, count, log = found.groups()
-        if count is None:
-            return _from_table(name, {"range": [_number(low), _number(high)]})
-        return _from_table(name, {"log" if log else "linear": [float(low), float(high)], "num": int(count)})
+    if ends := _COLONS.fullmatch(text):
+        raise InvalidInput(f"the values of {name!r} are {shown(text)}; write {_instead_of_colons(*ends.groups())}.")
+    if (call := _CALL.fullmatch(text)) and "(" not in call[2]:
+        return _from_call(name, text, call[1], [part.strip() for part in call[2].split(",")])
     for attempt in (text, f"[{text}]"):
         try:
-            value = tomllib.loads(f"value = {attempt}")
+            table = tomllib.loads(f"value = {attempt}")
         except (ValueError, RecursionError):
             continue
-        if len(value) == 1 and isinstance(value["value"], list):
-            return [plain(name, one) for one in value["value"]]
-    if ":" in text:
+        if len(table) == 1 and isinstance(table["value"], list):
+            return [plain(name, value) for value in table["value"]]
+    words = [word.strip() for word in text.split(",")]  # without quotes
+    if not all(words) or set(text) & set("[](){}:\"'"):
         raise InvalidInput(
-            f"the values of {name!r} are {shown(text)}; write 0:64 (whole numbers), 1:81:9 (9 values) or 1:81:9log."
+            f"the values of {name!r} are {shown(text)}; write a list 1,4,9 or [1, 4, 9], a text with brackets or "
+            "colons in quotes, range(0,64), linspace(1,81,9) or logspace(1,81,9)."
         )
-    return [one.strip() for one in text.split(",")]  # words without quotes
+    return words
+
+
+def _instead_of_colons(first: str, last: str, third: str | None, log: str | None) -> str:
+    """The ranges that may be meant by 0:64, 1:81:9 or 1:81:9log."""
+    if log:
+        return f"logspace({first},{last},{third})"
+    steps = ",".join([first, last, *([third] if third else [])])
+    evenly = f"linspace({first},{last},{third or 'N'}) for {third or 'N'} values"
+    are_whole = all(isinstance(_number(end), int) for end in (first, last))
+    return f"range({steps}) for whole numbers, or {evenly}" if are_whole else evenly
+
+
+def _from_call(name: str, text: str, form: str, arguments: list[str]) -> list[Any]:
+    """The values of range(...), linspace(...) or logspace(...)."""
+    wrong = f"the values of {name!r} are {shown(text)}"
+    if form not in FORMS:
+        raise InvalidInput(f"{wrong}; write range(0,64), linspace(1,81,9) or logspace(1,81,9).")
+    numbers = [_number(argument) for argument in arguments if re.fullmatch(_NUMBER, argument)]
+    if len(numbers) < len(arguments) or not all(map(math.isfinite, numbers)):
+        raise InvalidInput(f"{wrong}; give numbers, as in {FORMS[form]}.")
+    if form == "range":
+        if not all(isinstance(number, int) for number in numbers) or len(numbers) > 3 or numbers[2:] == [0]:
+            raise InvalidInput(f"{wrong}; give whole numbers, as in {FORMS[form]}.")
+        return list(_no_more_than_possible(name, range(*map(int, numbers))))
+    first, last, count = numbers if len(numbers) == 3 else (0, 0, 0)
+    if not isinstance(count, int) or count < 1:
+        raise InvalidInput(f"{wrong}; give two ends and the number of values, as in {FORMS[form]}.")
+    if form == "logspace" and not min(first, last) > 0:
+        raise InvalidInput(f"{wrong}; give two ends above 0.")
+    _no_more_than_possible(name, range(count))
+    with np.errstate(over="ignore", invalid="ignore"):
+        spaced = (np.geomspace if form == "logspace" else np.linspace)(float(first), float(last), count)
+    return [plain(name, value) for value in spaced.tolist()]
+
+
+def _no_more_than_possible(name: str, values: range) -> range:
+    try:
+        count = len(values)
+    except OverflowError:
+        count = MOST + 1
+    if count > MOST:
+        raise TooLarge(f"the axis {name!r} has more than {MOST:,} values; give fewer.")
+    return values
 
 
 def _number(text: str) -> int | float:
     return int(text) if re.fullmatch(r"[+-]?\d+", text) else float(text)
-
-
-def _from_table(name: str, table: dict[str, Any]) -> list[Any]:
-    rules = [rule for rule in _RULES if rule in table]
-    if len(rules) != 1 or set(table) - {*rules, "num"}:
-        raise InvalidInput(
-            f"the values of {name!r} are {shown(table)}; write {{log = [1, 81], num = 9}}, "
-            "{linear = [0, 1], num = 5} or {range = [0, 64]}."
-        )
-    rule, ends, count = rules[0], table[rules[0]], table.get("num")
-    numbers = isinstance(ends, list | tuple) and len(ends) == 2
-    if not numbers or not all(
-        isinstance(e, int | float) and not isinstance(e, bool) and math.isfinite(e) for e in ends
-    ):
-        raise InvalidInput(f"`{rule}` of {name!r} is {shown(ends)}; give two numbers.")
-    low, high = ends
-    if rule == "range":
-        if count is not None or not all(float(end).is_integer() for end in ends) or high <= low:
-            raise InvalidInput(f"`range` of {name!r} is {shown(ends)}; give two whole numbers, the second larger.")
-        if high - low > MOST:
-            raise TooLarge(f"`range` of {name!r} has {int(high - low):,} values; give at most {MOST:,}.")
-        return list(range(int(low), int(high)))
-    if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MOST:
-        raise InvalidInput(f"`num` of {name!r} is {shown(count)}; give the number of values, at least 1.")
-    if rule == "log" and not (low > 0 and high > 0):
-        raise InvalidInput(f"`log` of {name!r} is {shown(ends)}; give two numbers above 0.")
-    made = np.geomspace(low, high, count) if rule == "log" else np.linspace(low, high, count)
-    return made.tolist()
 
 
 def points(axes: Sequence[Axis]) -> Iterator[Point]:

@@ -19,6 +19,7 @@ from attnflow.flows.observables import content_of
 from attnflow.runs import Spec
 from attnflow.runs.described import Described
 from attnflow.runs.files import content_hash
+from attnflow.runs.kinds import is_integer
 from attnflow.runs.nearest import did_you_mean
 from attnflow.runs.plugins import Given, Plugins, execute_file, load, read
 from attnflow.runs.spec import resolve_spec
@@ -57,6 +58,10 @@ class AbstractSource(abc.ABC):
     @abc.abstractmethod
     def check_axes(self, axes: Sequence[Axis]) -> None:
         """Refuse keys that it does not have."""
+
+    @abc.abstractmethod
+    def takes_integer(self, key: str, point: Point) -> bool:
+        """Whether the values of a key are declared as integers; `point` is one of those of the sweep."""
 
     @abc.abstractmethod
     def examine(self, point: Point) -> Examined:
@@ -99,6 +104,12 @@ class SpecSource(AbstractSource):
             for key in axis.keys:
                 if key in ("name", "about"):
                     raise InvalidInput(f"the axis {key!r} changes nothing that is computed; leave it out.")
+
+    def takes_integer(self, key: str, point: Point) -> bool:
+        try:
+            return self.spec(point).takes_integer(key)
+        except AttnflowError:
+            return False  # `examine` refuses the point in its words
 
     def spec(self, point: Point) -> Spec:
         """The resolved specification at a point."""
@@ -152,6 +163,9 @@ class WorkSource(AbstractSource):
                     f"{type(self.work).__name__} has no field {key!r}{did_you_mean(key, fields).removesuffix('.')}; to "
                     "vary parts of a field or tokens, give a function of named parameters that returns the work."
                 )
+
+    def takes_integer(self, key: str, point: Point) -> bool:
+        return is_integer(type(self.work), key)
 
     def _at(self, point: Point) -> AbstractWork:
         changed: AbstractWork = dataclasses.replace(self.work, **point)  # type: ignore[type-var]
@@ -210,6 +224,9 @@ class FunctionSource(AbstractSource):
         for name, p in parameters.items():
             if p.default is p.empty and p.kind is not p.VAR_POSITIONAL and name not in keys:
                 raise InvalidInput(f"the function needs the argument {name!r}; give its values in `over`.")
+
+    def takes_integer(self, key: str, point: Point) -> bool:
+        return inspect.isfunction(self.function) and is_integer(self.function, key)
 
     def examine(self, point: Point) -> Examined:
         return Examined(content_hash({"function": self.digest, "point": point}, ()), None, 1)
