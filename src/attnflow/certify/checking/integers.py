@@ -21,6 +21,11 @@ def need(condition: bool, reason: str) -> None:
         raise Rejected(reason)
 
 
+def bounded(amount: int, limit: int, unit: str) -> None:
+    """Go on only if the work that a certificate asks for is within a constant limit; more than that rejects."""
+    need(amount <= limit, f"the check takes more than {limit:,} {unit}, which is its limit")
+
+
 def less(a: Any, b: Any) -> bool:
     """Whether every number of the interval a is below every number of b; doubt and NaN are False."""
     return bool(libmp.mpf_lt(iv.mpf(a)._mpi_[1], iv.mpf(b)._mpi_[0]))

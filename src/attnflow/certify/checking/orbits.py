@@ -1,6 +1,9 @@
 """The checker of equilibria and branches. It repeats the proof in mpmath.iv and integers; the search is not used.
 
 Chart of token i: x = y/|y|, y = c + B u. The system G(u) + T omega = 0, T^t u = 0 has the Jacobian J = (H T; T^t 0).
+
+The work is bounded: boxes times the cube of the size of J are at most `PRODUCTS`. A certificate that asks for more is
+rejected.
 """
 
 import itertools
@@ -9,8 +12,10 @@ from typing import Any
 import numpy as np
 from mpmath import iv
 
-from attnflow.certify.checking.integers import Matrix, interval, less, need
+from attnflow.certify.checking.integers import Matrix, bounded, interval, less, need
 
+PRODUCTS = 10**9
+"""Products of entries up to a factor; the dodecahedron takes 10^5, a branch of 2,000 boxes may have a J of size 79."""
 Pairs = dict[tuple[int, int], tuple[Any, Any]]
 LEMMAS = [
     "Krawczyk: the box is mapped into its interior, so it holds exactly one zero",
@@ -49,6 +54,7 @@ def _boxes(claims: dict[str, Any], data: dict[str, Any]) -> list[tuple[float, fl
     planes, boxes = [tuple(p) for p in data["planes"]], data["boxes"]
     r, size = len(planes), n * (d - 1)
     slices = slices.reshape(size, r)
+    bounded(len(boxes) * (size + r) ** 3, PRODUCTS, "products of matrix entries")
     need(n >= 2 and d >= 2 and masses.shape == (n,) and frames.shape == (n, d - 1, d), "shapes do not fit")
     need(bool((masses > 0).all()), "a mass is not positive")
     need(len(set(planes)) == r and all(0 <= a < b < d for a, b in planes), "planes do not fit")
