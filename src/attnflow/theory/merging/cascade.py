@@ -22,7 +22,6 @@ from attnflow.theory.merging.pairs import (
 )
 from attnflow.theory.merging.staircase import (
     CLUSTER_MASSES,
-    LARGEST_ERROR,
     POSITIONS,
     UNIT_ERROR,
     checked_clusters,
@@ -32,6 +31,8 @@ from attnflow.theory.merging.staircase import (
 )
 
 BETA = Reals(0.0, 1e8, scalar=True)
+LARGEST_LOG_ERROR = 1e-9
+"""Log times that rounding of points changes by more than so many (1 + beta) are refused."""
 END = Reals(1e-100, 3.0, scalar=True)
 Pairs = dict[tuple[int, int], tuple[float, float]]
 """Angle and log merge time of pairs (p, q), p < q."""
@@ -60,8 +61,8 @@ class PairCascade(NamedTuple):
     beta=BETA,
     model=MODEL,
     until=Optional(END),
-    relative="1e-11 * (1 + beta)",
-    absolute="1e-11 * (1 + beta)",
+    relative="2e-9 * (1 + beta)",
+    absolute="2e-9 * (1 + beta)",
 )
 def pair_cascade(
     positions: ArrayLike, masses: ArrayLike, beta: float, *, model: str = "SA", until: float | None = None
@@ -83,7 +84,8 @@ def pair_cascade(
         until: angle at which two clusters count as one, `merging_angle(beta)` if left out.
 
     Raises:
-        NotAccurate: if clusters that merge are nearly antipodal, so that rounding decides when or where.
+        NotAccurate: if rounding decides when or where clusters merge, as they are nearly antipodal or nearly as close
+            as `until`.
     """
     x, m = checked_clusters(positions, masses)
     end = float(merging_angle(beta)) if until is None else until
@@ -103,7 +105,7 @@ def pair_cascade(
         missed += _disturbance(life, [(angles[pair], lives[pair]) for pair in near if pair != (p, q)])
         log_time = float(np.logaddexp(log_time, life))
         arc += float(merge_arc_length(angle, beta, both, model=model))
-        slope = math.exp(-life - _log_speed(angle, beta, both, model)) if math.isfinite(life) else 0.0
+        slope = math.exp(_log_slope(angle, life, beta, both, model)) if math.isfinite(life) else 0.0
         errors[p] = meeting_error(x, errors, p, q)
         x[p] = place_between(x[p], x[q], float(meeting_point(angle, beta, masses=both, model=model)))
         m[p] += m[q]
@@ -126,7 +128,7 @@ def pair_cascade(
     model=MODEL,
     until=Optional(END),
     relative=1e-14,
-    absolute="1e-11 + 1e-14 * beta",
+    absolute="2e-9 * (1 + beta)",
 )
 def log_first_merge_time(
     positions: ArrayLike, masses: ArrayLike, beta: float, *, model: str = "SA", until: float | None = None
@@ -143,7 +145,8 @@ def log_first_merge_time(
         until: angle at which two clusters count as one, `merging_angle(beta)` if left out.
 
     Raises:
-        NotAccurate: if clusters that could be the first are nearly antipodal.
+        NotAccurate: if rounding decides when, as clusters that could be the first are nearly antipodal or nearly as
+            close as `until`.
     """
     x, m = checked_clusters(positions, masses)
     if len(m) < 2:
@@ -166,7 +169,7 @@ def log_first_merge_time(
     model=MODEL,
     until=END,
     relative=1e-14,
-    absolute="1e-11 + 1e-14 * beta",
+    absolute="2e-9 * (1 + beta)",
 )
 def pair_lives(positions: ArrayLike, masses: ArrayLike, beta: float, *, model: str, until: float) -> Pairs:
     """Angle and log merge time of every pair of clusters, each alone; minus infinity for a pair closer than `until`.
@@ -179,7 +182,7 @@ def pair_lives(positions: ArrayLike, masses: ArrayLike, beta: float, *, model: s
         until: angle at which two clusters count as one.
 
     Raises:
-        NotAccurate: if two clusters are nearly antipodal.
+        NotAccurate: if two clusters are nearly antipodal or nearly as close as `until`.
     """
     x, m = checked_clusters(positions, masses)
     pairs = list(itertools.combinations(range(len(m)), 2))
@@ -380,26 +383,34 @@ def _lives(
     model: str,
     until: float,
 ) -> list[float]:
-    """Log merge times of pairs at these angles."""
-    for (p, q), angle in zip(pairs, angles, strict=True):
-        if angle > 3 and (errors[p] + errors[q]) * 2 / max(math.pi - angle, 1e-300) > LARGEST_ERROR:
-            raise NotAccurate(f"clusters {p} and {q} are so nearly antipodal that rounding decides when they merge.")
+    """Log merge times of pairs at these angles, of points that are off by `errors`."""
     indices, values = np.array(pairs, dtype=np.int64).reshape(-1, 2).T, np.asarray(angles)
+    if np.any(values >= np.pi):
+        raise NotAccurate("two clusters are antipodal, an equilibrium; rounding decides when they merge.")
     log_times, apart = np.full(len(pairs), -np.inf), values > until
     first, second = m[indices[0][apart]], m[indices[1][apart]]
     log_times[apart] = log_pair_times(values[apart], beta, first, second, until, model)
+    for pair, angle, log_time in zip(pairs, angles, log_times.tolist(), strict=True):
+        error = errors[pair[0]] + errors[pair[1]]
+        if log_time > -math.inf and _log_slope(angle, log_time, beta, m[[*pair]], model) + math.log(error) > math.log(
+            LARGEST_LOG_ERROR * (1 + beta)
+        ):
+            raise NotAccurate(
+                f"clusters {pair[0]} and {pair[1]} are nearly antipodal, or nearly as close as `until`: rounding "
+                "decides when they merge."
+            )
     return log_times.tolist()
 
 
-def _log_speed(angle: float, beta: float, masses: tuple[float, float], model: str) -> float:
-    """Log of the closing speed of a pair."""
+def _log_slope(angle: float, log_time: float, beta: float, masses: Any, model: str) -> float:
+    """Log of the derivative of the log merge time in the angle, 1/(time speed)."""
     (m1, m2), fall = masses, 2 * beta * math.sin(angle / 2) ** 2
     if model == "SA":
         q = math.exp(-fall)
         rate = m2 / (m1 + m2 * q) + m1 / (m2 + m1 * q)
     else:
         rate = m1 + m2
-    return math.log(rate * math.sin(angle)) - fall + (beta if model == "USA" else 0.0)
+    return -log_time - math.log(rate * math.sin(angle)) + fall - (beta if model == "USA" else 0.0)
 
 
 def _angle(x: np.ndarray, y: np.ndarray) -> float:
