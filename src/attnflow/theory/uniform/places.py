@@ -1,13 +1,17 @@
 """Places: modes of rotary attention on the circle, and words whose tokens carry orthogonal places."""
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from attnflow.errors import InvalidInput
-from attnflow.special import bessel_ratios
-from attnflow.theory.checks import checked_beta, checked_degrees, checked_integer, checked_reals
+from attnflow.special.curves import curve
+from attnflow.special.formula import Integers, Reals, formula
+from attnflow.special.numbers import ArrayLike
+from attnflow.theory.uniform.kernel import log_ratios, ratios
+from attnflow.theory.uniform.spectrum import DEGREES, GROWING
+
+ONE_BETA = Reals(0.0, 1e300, scalar=True)
 
 
+@formula(beta=ONE_BETA, k=GROWING, relative="2e-15 * (2 + np.sqrt(k))")
 def rotary_growth_rates(beta: float, *, k: ArrayLike) -> np.ndarray:
     """Growth rate of the place-correlated mode of degree k on the uniform measure: (k/2) I_{k-1}(beta)/I_0(beta).
 
@@ -17,24 +21,29 @@ def rotary_growth_rates(beta: float, *, k: ArrayLike) -> np.ndarray:
     whose only growing mode is k = 1, does not predict it. The largest rate is about sqrt(beta)/(2 sqrt e) and has no
     bound, where it is at most 2/e without rotary encoding. Derived here.
     """
-    b, degrees = checked_beta(beta), checked_degrees(k, 1)
-    if b.ndim:
-        raise InvalidInput(f"beta is {beta!r}; it must be one number.")
-    return np.asarray(degrees / 2 * _quotients(float(b), int(np.max(degrees, initial=1)))[degrees - 1])
+    quotients = np.cumprod(ratios(0.0, np.asarray(beta), int(np.max(k, initial=1))))
+    return np.asarray(k / 2 * np.concatenate([[1.0], quotients])[k - 1])
 
 
+@formula(beta=ONE_BETA, q=DEGREES, relative=2e-14)
 def rotary_consensus_rates(beta: float, *, q: ArrayLike) -> np.ndarray:
     """Rates -(1 - I_q(beta)/I_0(beta)) at which deviations theta_i = eps cos(q omega p_i) from consensus fall.
 
     Model and conditions as in `rotary_growth_rates`. q = 0 is a rotation of all tokens; the slowest is q = 1, with the
     gap 1 - I_1/I_0, about 1/(2 beta); without rotary encoding all fall at the rate 1. Derived here.
     """
-    b, orders = checked_beta(beta), checked_degrees(q, 0)
-    if b.ndim:
-        raise InvalidInput(f"beta is {beta!r}; it must be one number.")
-    return np.asarray(_quotients(float(b), int(np.max(orders, initial=0)) + 1)[orders] - 1)
+    falls = np.cumsum(log_ratios(0.0, np.asarray(beta), max(int(np.max(q, initial=1)), 1)))
+    return np.asarray(np.expm1(-np.concatenate([[0.0], falls])[q]))
 
 
+@formula(
+    t=Reals(0.0, 1e100),
+    beta=Reals(0.0, 1e4, scalar=True),
+    size=Reals(0.0, 1e150, scalar=True),
+    words=Integers(2, 10**9, scalar=True),
+    copies=Integers(1, 10**9, scalar=True),
+    absolute=2e-9,
+)
 def placed_overlaps(
     t: ArrayLike, beta: float, size: float, *, words: int, copies: int
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -45,33 +54,36 @@ def placed_overlaps(
     a' = (2/Z)(1-a)[e_a (1 + (r-1) a) + (K-1) r e_b b],
     b' = (2/Z)[(r-1) e_a b (1-a) + e_b (1 - b^2 + (r-1)(a - b^2) + (K-2) r b (1-b))].
     Exact for these tokens, by symmetry; derived here. Places delay the gathering of copies, by the exponent
-    beta size^2/(1 + size^2), and advance the merging of words. Integrated with relative steps of 1e-12.
+    beta size^2/(1 + size^2), and advance the merging of words. log(1-a) and log(1-b) are integrated, which remain
+    smooth where tokens merge.
+
+    Arguments:
+        t: times, in any order.
+        beta: inverse temperature.
+        size: length of a place beside that of a word.
+        words: number K of words.
+        copies: number r of tokens of each word.
+
+    Raises:
+        NotAccurate: if tokens gather after a wait so long that the overlaps depend on its last digits.
     """
-    from scipy.integrate import solve_ivp
 
-    times = checked_reals("t", t, 0.0)
-    b, s = float(checked_beta(beta)), float(checked_reals("size", size, 0.0))
-    count, r = checked_integer("words", words, 2), checked_integer("copies", copies, 1)
+    def slopes(_: float, y: np.ndarray) -> np.ndarray:
+        a, b = -np.expm1(y)
+        # (1-a)/(1-b) <= 1 up to rounding: tokens of one word are closer
+        quotient = np.exp(min(y[0] - y[1], 1.0))
+        near, far = np.exp(-beta * np.exp(y))
+        z = (1 + (copies - 1) * near + (words - 1.0) * copies * far) / 2
+        within = near * (1 + (copies - 1) * a) + (words - 1.0) * copies * far * b
+        across = (copies - 1) * near * b * quotient + far * (
+            copies * (1 + b) - (copies - 1) * quotient + (words - 2.0) * copies * b
+        )
+        return -np.array([within, across]) / z
 
-    def rates(_: float, y: np.ndarray) -> np.ndarray:
-        one, two = y
-        near, far = np.exp(-b * (1 - one)), np.exp(-b * (1 - two))
-        total = 1 + (r - 1) * near + (count - 1) * r * far
-        inside = near * (1 + (r - 1) * one) + (count - 1) * r * far * two
-        across = (1 - two**2) + (r - 1) * (one - two**2) + (count - 2) * r * two * (1 - two)
-        return np.array([2 * (1 - one) * inside / total, 2 * ((r - 1) * near * two * (1 - one) + far * across) / total])
-
-    flat = np.ravel(times)
-    order, end = np.argsort(flat), float(np.max(flat, initial=0.0))
-    start = [1 / (1 + s**2), 0.0]
-    if end == 0.0:
-        return np.full(times.shape, start[0]), np.full(times.shape, start[1])
-    found = solve_ivp(rates, (0.0, end), start, method="DOP853", t_eval=flat[order], rtol=1e-12, atol=1e-14).y
-    back = np.empty_like(found)
-    back[:, order] = found
-    return back[0].reshape(times.shape), back[1].reshape(times.shape)
-
-
-def _quotients(beta: float, count: int) -> np.ndarray:
-    """I_0/I_0, I_1/I_0, ..., I_count/I_0."""
-    return np.concatenate([[1.0], np.cumprod(np.asarray(bessel_ratios(0.0, beta, count)).ravel())])
+    # 1 - a is 0 as a float below a size of 1e-9, where its logarithm goes on
+    gap = 2 * (np.log(max(size, 1e-150)) - np.log(np.hypot(1.0, size)))
+    times, order = np.unique(t, return_inverse=True)
+    with np.errstate(all="ignore"):  # a step of the solver that is too long is taken back
+        logs = curve(slopes, [gap, 0.0], [0.0, *times], rtol=1e-9, atol=1e-9)[:, 1:]
+    a, b = -np.expm1(logs[:, order])
+    return a.reshape(t.shape), b.reshape(t.shape)
