@@ -1,6 +1,7 @@
 """Oracles of `theory.causal`."""
 
 import functools
+import itertools
 
 import mpmath as mp
 import numpy as np
@@ -428,7 +429,7 @@ def noise(c, slope):
         start = max(ends[1], near[-1])
         edges = near + [start + mp.mpf(j) * 3 / 2 for j in range(int((ends[2] - start) / 1.5) + 2)]
         total, done = mp.mpf(0), []
-        for low, high in zip(edges, edges[1:], strict=False):
+        for low, high in itertools.pairwise(edges):
             panel = [((low + high) / 2 + (high - low) / 2 * x, (high - low) / 2 * w) for x, w in nodes()]
             if high == low:
                 continue
@@ -497,7 +498,7 @@ def attended_noise(c, slope):
 
 def signals(c, y):
     """Amplitudes of the early and of the late topic: e^{-y} sums over j of y^j/j! times parts of e^c."""
-    with mp.workdps(40):
+    with mp.workdps(60):
         c, y = mp.mpf(c), mp.mpf(y)
         middle = max(y, mp.sqrt(c * y))
         top = int(middle + 16 * mp.sqrt(middle) + 150)
@@ -505,12 +506,12 @@ def signals(c, y):
         for j in range(top + 2):
             powers.append(term)
             term *= c / (j + 1)
-        # the tail of e^c beyond j, from its far end
-        tail, k, last = mp.mpf(0), top + 2, term
-        while last > tail * mp.mpf(10) ** -45 or k < c:
-            tail += last
+        # the tail of e^c beyond j, from its far end unless most of e^c is there
+        tail, k = mp.exp(c) - mp.fsum(powers) if c > top else mp.mpf(0), top + 2
+        while c <= top and term > tail * mp.mpf(10) ** -45:
+            tail += term
             k += 1
-            last *= c / k
+            term *= c / k
         tails = [mp.mpf(0)] * (top + 1)
         for j in range(top, -1, -1):
             tail += powers[j + 1]
