@@ -404,16 +404,19 @@ def held_rates(beta, opening, kappa):
 
 
 def later(excess, t, end):
-    """int_0^s excess at s + int_0^s excess = t by Newton's method from s = 0, or from 0 to `end` for t = infinity."""
+    """int_0^s excess at s + int_0^s excess = t by Newton's method in a bracket, or from 0 to `end` for t = infinity."""
     if t == math.inf:
         return mp.quad(excess, [0, *[end * mp.mpf(2) ** (mp.mpf(k) / 2 - 12) for k in range(25)]])
-    s, total = mp.mpf(0), mp.mpf(0)
-    for _ in range(60):
+    s, total, low, high = mp.mpf(0), mp.mpf(0), mp.mpf(0), mp.mpf(t)
+    for _ in range(200):
+        low, high = (s, high) if s + total < t else (low, s)
         step = (t - s - total) / (1 + excess(s))
-        if step <= s * mp.mpf(10) ** -22:
-            break
+        if not low < s + step < high:
+            step = (low + high) / 2 - s
         total += mp.quad(excess, [s + step * k / 3 for k in range(4)])
         s += step
+        if abs(step) <= s * mp.mpf(10) ** -22:
+            break
     return total
 
 
@@ -488,9 +491,9 @@ def path_square(value, x, s):
     ),
     # rounding decides how much of x grows
     may_refuse=lambda a: np.linalg.eigvals(a["value"]).real.min() < 0,
-    count=16,
-    quick=16,
-    fresh=1,
+    count=10,
+    quick=10,
+    fresh=0,
 )
 def pair_delay(value, x, t, middle):
     rates = np.linalg.eigvals(np.array(value)).real
