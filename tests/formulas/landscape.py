@@ -3,6 +3,7 @@
 import math
 
 import mpmath as mp
+import numpy as np
 
 from tests.formulas.oracle import oracle
 
@@ -397,3 +398,201 @@ def held_rates(beta, opening, kappa):
             -mp.cos(gap),
             -mp.cos(gap) + kappa * q * (beta * mp.sin(angle) ** 2 - mp.cos(angle)),
         ]
+
+
+# --- rescaled.py
+
+
+def later(excess, t, end):
+    """int_0^s excess at s + int_0^s excess = t by Newton's method in a bracket, or from 0 to `end` for t = infinity."""
+    if t == math.inf:
+        return mp.quad(excess, [0, *[end * mp.mpf(2) ** (mp.mpf(k) / 2 - 12) for k in range(25)]])
+    s, total, low, high = mp.mpf(0), mp.mpf(0), mp.mpf(0), mp.mpf(t)
+    for _ in range(200):
+        low, high = (s, high) if s + total < t else (low, s)
+        step = (t - s - total) / (1 + excess(s))
+        if not low < s + step < high:
+            step = (low + high) / 2 - s
+        total += mp.quad(excess, [s + step * k / 3 for k in range(4)])
+        s += step
+        if abs(step) <= s * mp.mpf(10) ** -22:
+            break
+    return total
+
+
+@oracle(
+    "landscape.pair_limit",
+    draws={"middle": lambda rng: bool(rng.integers(2))},
+    cases=({"x": 0.02, "middle": False}, {"x": 0.03, "middle": True}, {"x": 1e308, "middle": False}),
+    count=16,
+    quick=12,
+    fresh=2,
+)
+def pair_limit(x, middle):
+    """By the integral over y = log u."""
+    begin, kappa = 2 * mp.log(mp.mpf(x)), mp.mpf(middle) / 2
+
+    def rest(y):
+        u = mp.exp(y)
+        return (mp.exp(-2 * u) + kappa * mp.exp(-u)) / -mp.expm1(-2 * u)  # (1/F - 1)/2
+
+    if begin > 7:
+        return mp.mpf(x)
+    with mp.workdps(25):
+        return mp.mpf(x) * mp.exp(-mp.quad(rest, [begin + (7 - begin) * k / 12 for k in range(13)]))
+
+
+MATRICES = {
+    "line": [[1.0]],
+    "saddle": [[1.0, 0.0], [0.0, -1.0]],
+    "Jordan": [[1.0, 1.0], [0.0, 1.0]],
+    "spiral": [[0.5, -1.0], [1.0, 0.5]],
+    "fast spiral": [[0.1, -4.0], [1.0, 0.1]],
+    "slow": [[0.02, 0.0], [0.3, -0.5]],
+}
+
+
+def draw_matrix(rng):
+    return MATRICES[str(rng.choice(sorted(MATRICES)))]
+
+
+def draw_start(rng):
+    return (rng.choice([0.05, 0.5, 2.0]) * rng.standard_normal(int(rng.choice([1, 2, 2, 2])))).tolist()
+
+
+def draw_time(rng):
+    return float(rng.choice([0.0, 1e-9, 0.3, 2.0, 40.0, math.inf, math.inf]))
+
+
+def path_square(value, x, s):
+    """|e^(sV) x|^2 for one or two dimensions, by the closed form of the exponential."""
+    v, x = [[mp.mpf(entry) for entry in row] for row in value], [mp.mpf(entry) for entry in x]
+    if len(x) == 1:
+        return (x[0] * mp.exp(s * v[0][0])) ** 2
+    half = (v[0][0] + v[1][1]) / 2
+    q = mp.sqrt(mp.mpc(half**2 - v[0][0] * v[1][1] + v[0][1] * v[1][0]))
+    cosh, sinhc = (mp.cosh(s * q), mp.sinh(s * q) / q) if q else (1, s)
+    rows = [(v[0][0] - half) * x[0] + v[0][1] * x[1], v[1][0] * x[0] + (v[1][1] - half) * x[1]]
+    ends = [mp.re(cosh * x[k] + sinhc * rows[k]) for k in range(2)]
+    return mp.exp(2 * s * half) * mp.fsum(end**2 for end in ends)
+
+
+@oracle(
+    "landscape.pair_delay",
+    relation=lambda a: len(a["value"]) == len(a["x"]) and a["middle"] < 1e30,
+    draws={"value": draw_matrix, "x": draw_start, "t": draw_time},
+    cases=(
+        {"value": [[1.0]], "x": [1e-3], "t": math.inf, "middle": 0.0},
+        {"value": [[1.0]], "x": [1e-3], "t": 10.0, "middle": 0.0},
+        {"value": [[1.0]], "x": [9.0], "t": math.inf, "middle": 0.5},
+        {"value": [[1.0, 0.0], [0.0, -1.0]], "x": [1e-4, 1.0], "t": math.inf, "middle": 0.0},
+        {"value": [[1.0, 0.0], [0.0, -1.0]], "x": [0.0, 1.0], "t": math.inf, "middle": 0.0},
+        {"value": [[0.0, 0.0], [0.0, 0.0]], "x": [1.0, 1.0], "t": math.inf, "middle": 0.0},
+    ),
+    # rounding decides how much of x grows
+    may_refuse=lambda a: np.linalg.eigvals(a["value"]).real.min() < 0,
+    count=10,
+    quick=10,
+    fresh=0,
+)
+def pair_delay(value, x, t, middle):
+    rates = np.linalg.eigvals(np.array(value)).real
+    if rates.max() <= 0 or (rates.min() < 0 and x[0] == 0):
+        return None
+    with mp.workdps(25):
+        kappa, span = mp.mpf(middle), 60 / rates.max()
+        for _ in range(8):  # from where u is beyond 2000
+            span = span / 2 if path_square(value, x, span / 2) > 2000 else span
+
+        def excess(s):
+            u = path_square(value, x, s)
+            return 2 * (mp.exp(-2 * u) + kappa * mp.exp(-u)) / -mp.expm1(-2 * u)
+
+        return later(excess, t, span)
+
+
+@oracle(
+    "landscape.pair_departure",
+    cases=(
+        {"radius": 0.5, "t": 1e-9},
+        {"radius": 0.05, "t": 100.0},
+        {"radius": 0.05, "t": 240.0},
+        {"radius": 0.6, "t": [0.0, 2.5]},
+        {"radius": 1e-7, "t": 3.0},
+        {"radius": 3.0, "t": 300.0},
+    ),
+    count=12,
+    quick=18,
+    fresh=2,
+)
+def pair_departure(radius, t):
+    if isinstance(t, list):
+        return [list(pair) for pair in zip(*[pair_departure(radius, time) for time in t], strict=True)]
+    begin = mp.mpf(radius) ** 2
+    if not 1e-300 < begin < 1e300 or t > 1000 / begin + 400:
+        return None
+    if t == 0:
+        return [mp.mpf(0), mp.log(mp.mpf(radius))]
+    with mp.workdps(30):
+        way = mp.mpf(t) - later(lambda s: 2 / mp.expm1(2 * begin * mp.exp(2 * s)), mp.mpf(t), None)
+        u = begin * mp.exp(2 * way)
+        if mp.log(u) > 700:
+            return None
+        log_sinh = lambda v: v + mp.log(-mp.expm1(-2 * v) / 2)  # noqa: E731
+    with mp.workdps(80):
+        return [(log_sinh(u) - log_sinh(begin)) / 2 - t, mp.log(mp.mpf(radius)) + way]
+
+
+def solid(name):
+    """Corners of a regular polytope, exact to the digits of mpmath."""
+    kind, size = name.split()
+    if kind == "polygon":
+        angles = [2 * mp.pi * k / int(size) for k in range(int(size))]
+        return [[mp.cos(angle), mp.sin(angle)] for angle in angles]
+    golden = (1 + mp.sqrt(5)) / 2
+    signs = [-1, 1]
+    rows = {
+        "4": [[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]],
+        "8": [[a, b, c] for a in signs for b in signs for c in signs],
+        "12": [
+            row for a in signs for b in signs for row in ([0, a, b * golden], [a, b * golden, 0], [b * golden, 0, a])
+        ],
+    }[size]
+    return [[entry / mp.sqrt(mp.fsum(x * x for x in row)) for entry in row] for row in rows]
+
+
+@oracle(
+    "landscape.regular_radius",
+    draws={
+        "corners": lambda rng: str(rng.choice(["polygon 2", "polygon 5", "solid 4", "solid 8", "solid 12"])),
+        "radius": lambda rng: float(rng.choice([0.03, 0.1, 0.5, 1.0, 3.0, 10.0])),
+        "t": draw_time,
+    },
+    arguments=lambda a: {**a, "corners": np.array(solid(a["corners"]), dtype=float)},
+    cases=(
+        {"corners": "polygon 3", "radius": 0.04, "t": 5.0},
+        {"corners": "polygon 40", "radius": 2.0, "t": math.inf},
+        {"corners": "polygon 3", "radius": 1e-9, "t": 5.0},
+    ),
+    count=12,
+    quick=15,
+    fresh=1,
+)
+def regular_radius(corners, radius, t):
+    with mp.workdps(30):
+        rows = solid(corners)
+        cosines = [mp.fsum(a * b for a, b in zip(row, rows[0], strict=True)) for row in rows]
+        nearest = 1 - sorted(cosines)[-2]
+        begin = mp.mpf(radius) ** 2
+        end = mp.log(800 / nearest / begin) / 2
+
+        def excess(s):
+            with mp.workdps(60):
+                u = begin * mp.exp(2 * s)
+                weights = [mp.exp(u * (c - 1)) for c in cosines]
+                mean = mp.fsum(w * c for w, c in zip(weights, cosines, strict=True)) / mp.fsum(weights)
+                return 1 / mean - 1
+
+        if end <= 0:
+            return mp.mpf(radius)
+        return mp.mpf(radius) * mp.exp(-later(excess, t, end))

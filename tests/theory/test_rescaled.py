@@ -64,7 +64,7 @@ def test_what_has_no_such_solution_is_refused():
         pair_delay(-np.eye(2), [1.0, 0.0])
     with pytest.raises(ValueError, match="matrix"):
         pair_delay(np.eye(3), [1.0, 0.0])
-    with pytest.raises(ValueError, match="at least 0"):
+    with pytest.raises(ValueError, match="`middle` is -1"):
         pair_delay(np.eye(2), [1.0, 0.0], middle=-1.0)
     with pytest.raises(ValueError, match="at least 0"):
         pair_delay(np.eye(2), [1.0, 0.0], t=-1.0)
@@ -72,3 +72,5 @@ def test_what_has_no_such_solution_is_refused():
         regular_radius([[1.0, 0.0], [0.0, 1.0]], 1.0)
     with pytest.raises(ValueError, match="unit vectors"):
         regular_radius([[2.0, 0.0], [-2.0, 0.0]], 1.0)
+    with pytest.raises(ValueError, match="similar"):  # a rectangle becomes a square
+        regular_radius([[0.6, 0.8], [-0.6, 0.8], [0.6, -0.8], [-0.6, -0.8]], 1.0)
