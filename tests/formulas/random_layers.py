@@ -227,3 +227,61 @@ def hot_overlap(overlap0, u0, tau):
         r, u, tau = real(overlap0, u0, tau)
         fall = mp.exp(-min(tau, 10**300))
         return 1 - (1 - r) * (fall / (u + (1 - u) * fall) if u else 1)
+
+
+# --- cosines -----------------------------------------------------------------------------------------------------
+
+
+def one_matrix(r, d):
+    d = mp.mpf(d)
+    return 2 / d * (mp.gammaprod([(d + 1) / 2], [d / 2])) ** 2 * r * mp.hyp2f1(0.5, 0.5, d / 2 + 1, r * r)
+
+
+@oracle(
+    "random_layers.mean_cosine",
+    draws={
+        "d": lambda rng: int(rng.choice([2, 3, 4, 7, 64, 1000, 10**6])),
+        "d_k": lambda rng: None if rng.random() < 0.6 else int(rng.choice([1, 2, 3, 5, 64, 3000])),
+    },
+    cases=(
+        {"overlap": 0.5, "d": 10**12, "d_k": None},
+        {"overlap": 1 - 1e-15, "d": 8, "d_k": 2},
+        {"overlap": 0.5, "d": 8, "d_k": 10**6},
+        {"overlap": 0.5, "d": 2, "d_k": 2},
+        {"overlap": 0.999, "d": 3, "d_k": 2},
+    ),
+    fresh=1,
+)
+def mean_cosine(overlap, d, d_k):
+    """A hypergeometric function, averaged over the density of a sample correlation with its constant."""
+    big = mp.mpf(overlap)
+    with mp.workdps(60 if d < 10**4 else 90):
+        if d_k is None:
+            return one_matrix(big, d)
+    if d_k == 1:
+        return 2 / mp.pi * mp.asin(big)
+    if abs(big) == 1:
+        return big
+    with mp.workdps(25):
+        k = mp.mpf(d_k)
+        log_front = (
+            mp.log(k - 1) + mp.loggamma(k) - mp.loggamma(k + 0.5) - mp.log(2 * mp.pi) / 2 + k / 2 * mp.log1p(-big * big)
+        )
+
+        def weighted(x):
+            r = mp.tanh(x)
+            left = mp.cosh(x - centre) / (mp.cosh(x) * mp.cosh(centre))
+            log_density = log_front - (k - 1) * mp.log(mp.cosh(x)) + (0.5 - k) * mp.log(left)
+            return mp.exp(log_density) * mp.hyp2f1(0.5, 0.5, k + 0.5, 1 - left / 2) * one_matrix(r, d)
+
+        centre, width = mp.atanh(big), 1 / mp.sqrt(k)
+        edges = [centre + width * place for place in (-9, -3, -1, 0, 1, 3, 9)]
+        if d_k < 100:
+            edges = [centre - 60 / (k - 1) - 9, *edges, centre + 60 / (k - 1) + 9]
+        return mp.quad(weighted, sorted(edges))
+
+
+@oracle("random_layers.cosine_drift_constant", draws={"d_k": lambda rng: rng.choice([None, 1, 2, 77, math.inf])})
+def cosine_drift_constant(d, d_k, kind):
+    d_k = d if d_k in (None, math.inf) else int(d_k)
+    return {"product": mp.mpf(3) / 2 + mp.mpf(d) / (2 * d_k), "iid": mp.mpf(3) / 2, "orthogonal": 1}[kind]
