@@ -1,1 +1,287 @@
-"""Oracles of random_layers."""
+"""Oracles of `theory.random_layers`."""
+
+import math
+
+import mpmath as mp
+import numpy as np
+
+from tests.formulas.oracle import oracle
+from tests.formulas.tokens import tokens
+
+
+def real(*numbers):
+    return [mp.mpf(number) for number in numbers]
+
+
+# --- errors of layers --------------------------------------------------------------------------------------------
+
+
+def small_d(rng):
+    return int(rng.choice([2, 3, 4, 5, 8, 30, 500, 3000]))
+
+
+@oracle(
+    "random_layers.single_token_overlap",
+    draws={"d": small_d},
+    cases=(
+        {"step": 1e-12, "time": 3.0, "d": 500},
+        {"step": 1e-10, "time": 3.0, "d": 500},
+        {"step": 1e-3, "time": 3.0, "d": 500},
+        {"step": 1e-3, "time": 100.0, "d": 2},
+        {"step": 1.0, "time": 3.0, "d": 2},
+        {"step": 0.999, "time": 30.0, "d": 7},
+        {"step": 0.03, "time": 1.0, "d": 2},
+        {"step": 5.0, "time": 1.0, "d": 100000},
+    ),
+    fresh=2,
+)
+def single_token_overlap(step, time, d):
+    """By the confluent hypergeometric function, at as many digits as 1 - rho needs."""
+    digits = 60 - min(0, math.floor(math.log10(step)))
+    with mp.workdps(digits):
+        h, tau = real(step, time)
+        z, c = d / (2 * h), mp.mpf(d) / 2 + 1
+        front = mp.gamma(mp.mpf(d + 1) / 2) / mp.gamma(c)
+        cosine = front * mp.sqrt(z) * mp.hyp1f1(0.5, c, -z, maxterms=10**6)
+        return mp.exp(mp.log(cosine) / h * tau)
+
+
+@oracle("random_layers.single_token_limit")
+def single_token_limit(time, d):
+    t, d = real(time, d)
+    limit = mp.exp(-(d - 1) * t / (2 * d))
+    return [limit, limit * t * (d - 1) * (d - 4) / (4 * d * d)]
+
+
+@oracle(
+    "random_layers.pair_layer_error",
+    cases=tuple(
+        {"time": 1.0, "overlap": overlap, "v": v, "d": d}
+        for overlap, v, d in (
+            (0.5, 1e-15, 3),
+            (0.5, 1e-16, 3),
+            (0.5, 1e-6, 3),
+            (-0.5, 1e-3, 2),
+            (0.0, 1e-9, 2),
+            (0.999999, 3.0, 2),
+            (-0.999999, 20.0, 5),
+            (0.3, 400.0, 4),
+            (0.3, 0.999999, 4),
+            (0.3, 1.0, 4),
+        )
+    ),
+    result=lambda error: [error.euler, error.noise],
+)
+def pair_layer_error(time, overlap, v, d):
+    with mp.workdps(1000):
+        t, r, v, d = real(time, overlap, v, d)
+        first = mp.atanh(r)
+        zeta = first + v * t
+        if zeta > 10**4:
+            return [0, 0]
+        steep = mp.sech(zeta) ** 2
+        grown = mp.log(mp.cosh(zeta) / mp.cosh(first))
+        return [-(v**2) * t / 2 * steep, steep * (((d - 2) * t + grown / v) / (2 * d) - t / d * mp.tanh(zeta))]
+
+
+def spectrum(rng):
+    values = rng.standard_normal(int(rng.integers(2, 6))) * 10.0 ** rng.choice([-8, 0, 0, 8])
+    values[0] = np.abs(values).max() * (1 + 10.0 ** -rng.choice([0, 4, 8, 15]))
+    return values.tolist()
+
+
+@oracle(
+    "random_layers.consensus_fluctuation",
+    draws={"eigenvalues": spectrum},
+    cases=(
+        {"eigenvalues": [1.0, -5.0], "step": 1.0, "heads": 1},
+        {"eigenvalues": [1.0, 0.5, -1.0], "step": 1e17, "heads": 3},
+        {"eigenvalues": [1.0, 1.0 - 2**-53], "step": 0.1, "heads": 1},
+    ),
+)
+def consensus_fluctuation(eigenvalues, step, heads):
+    """The variance q of s -> (1 + eta l_k)/(1 + eta l_1) s + noise, to first order in eta."""
+    first, *others = real(*eigenvalues)
+    eta = mp.mpf(step)
+    dampings = [(1 + eta * first) ** 2 - (1 + eta * other) ** 2 for other in others]
+    if any(2 + eta * (first + other) < 1 for other in others):
+        return None
+    return [eta**2 / (len(eigenvalues) * heads) / damping if eta else 0 for damping in dampings]
+
+
+# --- diffusion ---------------------------------------------------------------------------------------------------
+
+
+@oracle("random_layers.canonical_time")
+def canonical_time(step, layers, heads):
+    return mp.mpf(step) ** 2 * mp.mpf(layers) / mp.mpf(heads)
+
+
+REGIMES = ("frozen", "diffusive", "ballistic", "modified", "discrete")
+
+
+@oracle(
+    "random_layers.regime",
+    result=lambda r: [REGIMES.index(r.regime), r.time, r.drift_time, r.error],
+    cases=tuple(
+        {"step": step, "layers": layers, "heads": heads, "mean_value": mean}
+        for step, layers, heads, mean in (
+            (0.1, 1.0, 1.0, 0.0),
+            (0.1, 100.0, 1.0, 0.0),
+            (0.1, 100.0, 1.0, 1.0),
+            (0.001, 5000.0, 1.0, 1.0),
+            (0.2, 40.0, 40.0, -1.0),
+            (0.6, 1.0, 1.0, 1.0),
+            (0.6, 100.0, 1e4, 3.0),
+        )
+    ),
+)
+def regime(step, layers, heads, mean_value):
+    step, layers, heads, mean = real(step, layers, heads, mean_value)
+    tau, drift = step**2 * layers / heads, abs(mean) * step * layers
+    lag = (step * layers + 1) * step
+    if step**2 / heads > mp.mpf("0.25"):
+        return [4, tau, drift, step**2 / heads]
+    if max(tau, drift) < mp.mpf("0.1"):
+        return [0, tau, drift, max(tau, drift)]
+    if tau >= mp.mpf("0.1"):
+        return [1, tau, drift, step * lag if mean else step**2 / heads]
+    for place, power in ((2, 1), (3, 2)):
+        if (abs(mean) * step) ** power * drift < mp.mpf("0.1"):
+            return [place, tau, drift, lag]
+    return [4, tau, drift, lag]
+
+
+@oracle("random_layers.logit_scale")
+def logit_scale(beta, sigma_q, sigma_k, d_k):
+    return mp.fprod(real(beta, sigma_q, sigma_k, mp.sqrt(mp.mpf(d_k))))
+
+
+@oracle(
+    "random_layers.overlap_drift",
+    cases=({"overlap": 1 - 1e-12, "s_ij": 1 - 2e-12, "s_ii": 1.0, "s_jj": 1.0, "d": 3.0},),
+)
+def overlap_drift(overlap, s_ij, s_ii, s_jj, d):
+    r, s, first, second, d = real(overlap, s_ij, s_ii, s_jj, d)
+    return ((d - 2 + r * r) * s - (d - 1) * r * (first + second) / 2) / d
+
+
+@oracle(
+    "random_layers.overlap_variation",
+    cases=({"overlap": 1 - 1e-12, "s_ij": 1 - 2e-12, "s_ii": 1.0, "s_jj": 1.0, "d": 3.0},),
+)
+def overlap_variation(overlap, s_ij, s_ii, s_jj, d):
+    r, s, first, second, d = real(overlap, s_ij, s_ii, s_jj, d)
+    return (1 - r * r) * (first + second - 2 * r * s) / d
+
+
+def gram(rng):
+    rows = np.array(tokens(rng, most=4, largest=3))
+    overlaps = rows @ rows.T
+    return ((overlaps + overlaps.T) / 2).tolist()
+
+
+@oracle("random_layers.small_logit_products", draws={"gram": gram}, count=14)
+def small_logit_products(gram, b):
+    """From the moments of the logits: E l_ik l_jl = b^2 R_ij R_kl, and n p_k = 1 + c + (c^2 - mean c^2)/2 for c = l - mean l."""
+    n = len(gram)
+    r = [[mp.mpf(entry) for entry in row] for row in gram]
+    means = [mp.fsum(row) / n for row in r]
+    centred = [[r[k][m] - means[k] - means[m] + mp.fsum(means) / n for m in range(n)] for k in range(n)]
+    trace = mp.fsum(centred[k][k] for k in range(n)) / n
+
+    def product(i, j):
+        total = mp.mpf(0)
+        for k in range(n):
+            for m in range(n):
+                # tokens are unit vectors, R_ii = 1
+                second = r[i][j] * centred[k][m] + (centred[k][k] - trace) / 2 + (centred[m][m] - trace) / 2
+                total += r[k][m] * (1 + mp.mpf(b) ** 2 * second)
+        return total / n**2
+
+    return [[product(i, j) for j in range(n)] for i in range(n)]
+
+
+@oracle("random_layers.one_token_decay")
+def one_token_decay(tau, d):
+    tau, d = real(tau, d)
+    return mp.exp(-(d - 1) * tau / (2 * d))
+
+
+@oracle("random_layers.hot_pair_collapse_probability")
+def hot_pair_collapse_probability(overlap):
+    with mp.workdps(400):
+        return mp.acos(-mp.mpf(overlap)) / mp.pi
+
+
+@oracle("random_layers.hot_mean_square")
+def hot_mean_square(u0, tau):
+    with mp.workdps(400):
+        u, tau = real(u0, tau)
+        return u / (u + (1 - u) * mp.exp(-tau)) if u else 0
+
+
+@oracle("random_layers.hot_overlap", cases=({"overlap0": 0.0, "u0": 0.5, "tau": 1e-12},))
+def hot_overlap(overlap0, u0, tau):
+    with mp.workdps(700):
+        r, u, tau = real(overlap0, u0, tau)
+        fall = mp.exp(-min(tau, 10**300))
+        return 1 - (1 - r) * (fall / (u + (1 - u) * fall) if u else 1)
+
+
+# --- cosines -----------------------------------------------------------------------------------------------------
+
+
+def one_matrix(r, d):
+    d = mp.mpf(d)
+    return 2 / d * (mp.gammaprod([(d + 1) / 2], [d / 2])) ** 2 * r * mp.hyp2f1(0.5, 0.5, d / 2 + 1, r * r)
+
+
+@oracle(
+    "random_layers.mean_cosine",
+    draws={
+        "d": lambda rng: int(rng.choice([2, 3, 4, 7, 64, 1000, 10**6])),
+        "d_k": lambda rng: None if rng.random() < 0.6 else int(rng.choice([1, 2, 3, 5, 64, 3000])),
+    },
+    cases=(
+        {"overlap": 0.5, "d": 10**12, "d_k": None},
+        {"overlap": 1 - 1e-15, "d": 8, "d_k": 2},
+        {"overlap": 0.5, "d": 8, "d_k": 10**6},
+        {"overlap": 0.5, "d": 2, "d_k": 2},
+        {"overlap": 0.999, "d": 3, "d_k": 2},
+    ),
+    fresh=1,
+)
+def mean_cosine(overlap, d, d_k):
+    """A hypergeometric function, averaged over the density of a sample correlation with its constant."""
+    big = mp.mpf(overlap)
+    with mp.workdps(60 if d < 10**4 else 90):
+        if d_k is None:
+            return one_matrix(big, d)
+    if d_k == 1:
+        return 2 / mp.pi * mp.asin(big)
+    if abs(big) == 1:
+        return big
+    with mp.workdps(25):
+        k = mp.mpf(d_k)
+        log_front = (
+            mp.log(k - 1) + mp.loggamma(k) - mp.loggamma(k + 0.5) - mp.log(2 * mp.pi) / 2 + k / 2 * mp.log1p(-big * big)
+        )
+
+        def weighted(x):
+            r = mp.tanh(x)
+            left = mp.cosh(x - centre) / (mp.cosh(x) * mp.cosh(centre))
+            log_density = log_front - (k - 1) * mp.log(mp.cosh(x)) + (0.5 - k) * mp.log(left)
+            return mp.exp(log_density) * mp.hyp2f1(0.5, 0.5, k + 0.5, 1 - left / 2) * one_matrix(r, d)
+
+        centre, width = mp.atanh(big), 1 / mp.sqrt(k)
+        edges = [centre + width * place for place in (-9, -3, -1, 0, 1, 3, 9)]
+        if d_k < 100:
+            edges = [centre - 60 / (k - 1) - 9, *edges, centre + 60 / (k - 1) + 9]
+        return mp.quad(weighted, sorted(edges))
+
+
+@oracle("random_layers.cosine_drift_constant", draws={"d_k": lambda rng: rng.choice([None, 1, 2, 77, math.inf])})
+def cosine_drift_constant(d, d_k, kind):
+    d_k = d if d_k in (None, math.inf) else int(d_k)
+    return {"product": mp.mpf(3) / 2 + mp.mpf(d) / (2 * d_k), "iid": mp.mpf(3) / 2, "orthogonal": 1}[kind]
