@@ -259,3 +259,13 @@ def test_memory_is_asked_for_the_points_too(monkeypatch):
     monkeypatch.setattr(boosts, "require_memory", refuse)
     with pytest.raises(MemoryError, match=str(8 * 3 * 2 * 2 * (1 + 5))):
         poisson_path([0.3, 0.0], 0.1, 0.1, replicas=3, points=sphere(2, 5))
+
+
+@pytest.mark.parametrize("d", [3, 4, 9, 33, 44, 101, 10_000])
+def test_the_mean_of_a_poisson_kernel_is_a_hypergeometric_function(d):
+    """|mean| = |w| 2 (d-1)/d 2F1(1 - d/2, 1; 1 + d/2; |w|^2), also where the kernel is almost a point."""
+    half = mpmath.mpf(d) / 2
+    for gap in (1.0, 0.5, 1e-2, 1e-8, 1e-300):
+        share = 2 * (d - 1) / mpmath.mpf(d) * mpmath.hyp2f1(1 - half, 1, 1 + half, 1 - mpmath.mpf(gap))
+        kernel = PoissonKernel(np.eye(d)[0] * np.sqrt(1 - gap), gap)
+        assert kernel.mean[0] == pytest.approx(float(np.sqrt(1 - gap) * share), rel=4e-15, abs=0)

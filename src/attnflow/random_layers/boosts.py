@@ -17,16 +17,29 @@ from attnflow.axes import as_seed, finite_array, over_members, random_key
 from attnflow.checks import end_time, number, shown, whole
 from attnflow.errors import InvalidInput
 from attnflow.feasible import require_memory
-from attnflow.fields.exact.drift import boosted
+from attnflow.fields.exact.drift import LONGEST, boosted, direction
 from attnflow.flows.compiled import compiled, wait
 from attnflow.flows.methods.layers import check_layers, layer_number
 from attnflow.flows.saving import Save, saved_times
 from attnflow.precision import full_precision, in_float64, is_concrete
+from attnflow.special.formula import Other, formula
+from attnflow.special.integrals import NODES, WEIGHTS
 
 ON_THE_SPHERE = 1e-14
 """Points whose 1 - |x|^2 is below this are on the sphere."""
+LONGEST_VECTOR = 1e150
+"""The square of a longer vector may leave the range of floats."""
+BOOST = Other("vectors (d,) or (..., d), of length up to 1e150")
+REACH = "np.linalg.norm(b, axis=-1, keepdims=True)"
+NEAREST = f"np.maximum(np.linalg.norm(points + b / (1e-300 + {REACH}), axis=-1, keepdims=True), np.exp(-{REACH}))"
+"""How near points come to -b/|b|, from where boosts stretch by the inverse of this, at most."""
 
 
+@formula(
+    points=Other("points (..., d) of the closed unit ball"),
+    b=BOOST,
+    absolute=f"2e-15 / {NEAREST}",
+)
 @in_float64
 def boost(points: ArrayLike, b: ArrayLike) -> Any:
     """Where the flow of x' = P_x b carries points (..., d) of the closed unit ball in time 1; `b` is (d,) or (..., d).
@@ -40,22 +53,26 @@ def boost(points: ArrayLike, b: ArrayLike) -> Any:
     along one axis add; others make a boost and a rotation. All terms of the denominator are positive, so that
     boosts of every length are exact to the rounding of x and e.
     """
-    x, b = _ball("points", points), _vectors("b", b)
-    x, b = _together(x, b)
+    x, b = _together(_ball("points", points), _boosts(b))
     return _rows(x, _gap(x), b)[0]
 
 
+@formula(
+    points=Other("unit vectors (..., d)"),
+    b=BOOST,
+    relative=2e-15,
+    absolute=f"4e-15 * np.shape(points)[-1] / {NEAREST}",
+)
 @in_float64
 def boost_log_det(points: ArrayLike, b: ArrayLike) -> Any:
     """log|det D boost| at points of the sphere: (d-1) log(4 q / (|e+x|^2 + q^2 |e-x|^2)).
 
     A density rho becomes rho(x) e^(-boost_log_det(x, b)) at boost(x, b).
     """
-    x, b = _ball("points", points), _vectors("b", b)
-    x, b = _together(x, b)
+    x, b = _together(_ball("points", points), _boosts(b))
     if is_concrete(x) and np.max(np.abs(_gap(np.asarray(x))), initial=0.0) > 1e-6:
         raise InvalidInput("`points` has a row inside the ball; give unit vectors, whose sphere the boost stretches.")
-    return (x.shape[-1] - 1) * jnp.log(_rows(x, jnp.zeros(x.shape[:-1]), b)[1])
+    return (x.shape[-1] - 1) * _log_factors(x, b)
 
 
 class PoissonKernel(eqx.Module):
@@ -210,9 +227,24 @@ def _pull(gap: Any, d: int) -> Any:
     """|mean| / |w| of a Poisson kernel: 2 (d-1) times the integral of q^(d-1) (gap + (1-gap) q^2)^((d-2)/2)."""
     if d == 2:
         return jnp.ones_like(gap)
-    nodes, weights = np.polynomial.legendre.leggauss(64 + d)
-    q, weights = (nodes + 1) / 2, weights / 2
-    return 2 * (d - 1) * jnp.sum(weights * q ** (d - 1) * (gap + (1 - gap) * q**2) ** ((d - 2) / 2))
+    p, weights = _depths(d)
+    near = p < 0.5  # q = 1 - p: rounded near 1, q would lose the digits of p in its high powers
+    level = jnp.where(
+        near, jnp.log1p((gap - 1) * np.where(near, p * (2 - p), 0.0)), jnp.log(gap + (1 - gap) * (1 - p) ** 2)
+    )
+    return 2 * (d - 1) * jnp.sum(weights * jnp.exp((d - 1) * np.log1p(-p) + (d - 2) / 2 * level))
+
+
+def _depths(d: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes p = 1 - q and weights for `_pull`: Gauss's rule in panels, accurate to 1e-15 for every d and gap.
+
+    The integrand has a peak of width 1/d at p = 0, outside of [0, 45/d] it is below rounding; for small d it has a
+    branch point near p = 1, where it vanishes like q^d.
+    """
+    ends = np.array([0.0, 2.0, 5.0, 10.0, 20.0, 45.0]) / d
+    ends = np.append(ends[ends < 0.7], [end for end in (0.7, 0.94, 0.994, 1.0) if end < 45 / d])
+    half = np.diff(ends)[:, None] / 2
+    return (ends[:-1, None] + half * (1 + NODES)).ravel(), (half * WEIGHTS).ravel()
 
 
 def _gap(x: Any) -> Any:
@@ -247,6 +279,30 @@ def _together(x: Any, b: Any) -> tuple[Any, Any]:
     if not fits:
         raise InvalidInput(f"vectors of shapes {x.shape} and {b.shape} do not fit; give one last axis, the dimension.")
     return jnp.broadcast_to(jnp.asarray(x), shape), jnp.broadcast_to(jnp.asarray(b), shape)
+
+
+def _boosts(b: Any) -> Any:
+    vectors = _vectors("b", b)
+    if is_concrete(vectors) and np.max(np.abs(vectors), initial=0.0) > LONGEST_VECTOR:
+        raise InvalidInput(f"`b` is {shown(b)}; give vectors of length up to {LONGEST_VECTOR:g}.")
+    return vectors
+
+
+@jax.jit
+def _log_factors(x: Any, b: Any) -> Any:
+    """log(4 q/(|e+x|^2 + q^2 |e-x|^2)) of every row, whose q = e^(-|b|) may leave the range of floats."""
+
+    def of_row(x: Any, b: Any) -> Any:
+        e, length = direction(b)
+        to, fro = jnp.sum((x + e) ** 2), jnp.sum((x - e) ** 2)
+        nearer = to <= jnp.exp(-2 * length) * fro  # to -e, where both terms may underflow
+        opposite = jnp.where(nearer, to * jnp.exp(2 * jnp.minimum(length, LONGEST)), 1.0) + jnp.where(nearer, fro, 1.0)
+        spread = to + jnp.where(nearer, 1.0, jnp.exp(-2 * length) * fro)
+        log_below = jnp.where(nearer, jnp.log(opposite) - 2 * length, jnp.log(spread))
+        return jnp.where(length > 0, jnp.log(4.0) - length - log_below, 0.0)
+
+    d = x.shape[-1]
+    return jax.vmap(of_row)(x.reshape(-1, d), b.reshape(-1, d)).reshape(x.shape[:-1])
 
 
 @jax.jit
