@@ -181,8 +181,8 @@ def _around(
         counts = np.asarray(n)
     if counts.shape != (len(middle),) or counts.dtype.kind not in "iu" or (counts < 1).any():
         raise InvalidInput(
-            f"`n` is {shown(n)}; give the number of all tokens, one or more for each of the {len(middle)} centres, or a "
-            "list with the number of each."
+            f"`n` is {shown(n)}; give the number of all tokens, one or more for each of the {len(middle)} centres, or "
+            "a list with the number of each."
         )
     weights = np.ones(len(middle)) if masses is None else finite_array("`masses`", masses)
     if weights.shape != (len(middle),):
