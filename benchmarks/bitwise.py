@@ -37,7 +37,7 @@ PRESETS: dict[str, list[str]] = {
         "field.beta=10",
         "solve_long.method.frames=200",
     ],  # of n = 200, beta = 25, 4000 frames
-    "million": ["tokens.n=50", "solve.until=1.0"],  # of 50,000 around each of twenty centres, to 5.0
+    "million": ["tokens.n=1000", "solve.until=1.0"],  # of a million, to 5.0
     "spirals": ["fit.steps=60"],  # of 250
     "torus": ["tokens.n=60"],  # of 150
 }

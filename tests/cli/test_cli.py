@@ -198,7 +198,7 @@ def test_a_damaged_run_is_refused(place):
 def test_ctrl_c_and_resume(place):
     process = subprocess.Popen(
         [sys.executable, "-c", "from attnflow.cli import main; main()", "run", "million", "--out", "runs/stopped",
-         "--set", "tokens.n=1", "--set", 'solve.method={name="fixed", step=0.0005}', "--set", "solve.until=60.0",
+         "--set", "tokens.n=20", "--set", 'solve.method={name="fixed", step=0.0005}', "--set", "solve.until=60.0",
          "--set", "solve.save.count=40"],
         cwd=place, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         env=os.environ | {"XDG_CACHE_HOME": CACHE},

@@ -248,7 +248,7 @@ def test_many_tokens_start_with_fast_steps(monkeypatch):
     """Of 60 tokens more than 32 are many here; outside of this test more than 512 are."""
     monkeypatch.setattr(stepper, "SLOTS", (8, 32))
     tokens = af.tokens.clustered(
-        af.Sphere(3), centres=af.tokens.simplex(af.Sphere(3), n=4).positions, n=15, spread=0.02, seed=0
+        af.Sphere(3), centres=af.tokens.simplex(af.Sphere(3), n=4).positions, n=60, spread=0.02, seed=0
     )
     flow = long(af.Attention(30.0), tokens, tol=1e-4)
     assert flow.outcome.ending.value == "stopped"

@@ -95,7 +95,7 @@ def test_the_limit_counts_tokens_of_all_members_and_nothing_else(folder, monkeyp
 @pytest.mark.slow
 def test_a_long_run_of_two_hundred_tokens_plays(tmp_path):
     """Two tight clusters of 100 tokens: 198 merges come before the first step of the flow."""
-    starts = {"name": "clustered", "n": 100, "spread": 1e-9, "seed": 3, "space": {"name": "sphere", "dim": 3}}
+    starts = {"name": "clustered", "n": 200, "spread": 1e-9, "seed": 3, "space": {"name": "sphere", "dim": 3}}
     tokens = starts | {"centres": [[0.0, 0.0, 1.0], [0.0, 1.0, 0.0]]}
     table = {"tokens": tokens, "field": {"name": "attention", "beta": 25.0}, "solve_long": {"until": 0.5}}
     _, flow = runs.execute(runs.parse_spec(toml(table)), tmp_path / "mine")

@@ -89,7 +89,7 @@ def test_the_mass_around_a_token_counts_cells_whose_centres_are_near():
 
 def test_masses_centres_and_radii():
     centres = np.array([[1.0, 0, 0], [0, 1.0, 0], [0, 0, 1.0]])
-    tokens = af.tokens.clustered(af.Sphere(3), centres=centres, n=50, masses=[0.2, 0.5, 0.3], spread=0.01, seed=1)
+    tokens = af.tokens.clustered(af.Sphere(3), centres=centres, n=150, masses=[0.2, 0.5, 0.3], spread=0.01, seed=1)
     found = af.observe.clusters(tokens, scale=0.3)
     assert found.count == 3
     assert found.condensed
@@ -116,7 +116,7 @@ def test_iid_tokens_percolate_and_say_so():
 
 
 def test_high_dimension_and_test_particles():
-    x = af.tokens.clustered(af.Sphere(32), centres=np.eye(32)[:4], n=20, spread=0.01, seed=0).positions
+    x = af.tokens.clustered(af.Sphere(32), centres=np.eye(32)[:4], n=80, spread=0.01, seed=0).positions
     tokens = af.Tokens(x, np.r_[np.ones(60), np.zeros(20)])
     found = af.observe.clusters(tokens, scale=0.5)
     assert found.count == 4

@@ -27,7 +27,7 @@ def test_modes_on_the_circle_are_the_maxima_of_the_density(beta):
 
 def test_many_tokens_use_the_fast_sums_and_find_the_same_modes():
     """Which sum is the fastest depends on the machine; on a CPU it is the Fourier series."""
-    few = af.tokens.caps(af.Sphere(2), centres=np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]), n=2000, radius=0.2)
+    few = af.tokens.caps(af.Sphere(2), centres=np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]), n=6000, radius=0.2)
     assert isinstance(af.sums.choose(few, 20.0, backend="cpu").sum, af.sums.Circle)
     fast = af.observe.modes(few, 20.0)
     assert fast.count == 3
@@ -39,7 +39,7 @@ def test_many_tokens_use_the_fast_sums_and_find_the_same_modes():
 @pytest.mark.parametrize("sum", [af.sums.Tiled(), af.sums.Circle(1e-12, 64)], ids=["pairs", "series"])
 def test_modes_do_not_depend_on_the_sum(sum, monkeypatch):
     """Whatever `prepare` chooses on this machine: softmax means are off by 1e-12, so the modes are too, times |Hessian|^-1."""
-    tokens = af.tokens.caps(af.Sphere(2), centres=np.array([[1.0, 0.0], [-1.0, 0.0]]), n=60, radius=0.2)
+    tokens = af.tokens.caps(af.Sphere(2), centres=np.array([[1.0, 0.0], [-1.0, 0.0]]), n=120, radius=0.2)
     expected = af.observe.modes(tokens, 20.0)
     monkeypatch.setattr(af.Attention, "prepare", lambda field, tokens: af.Attention(field.beta, sum=sum))
     found = af.observe.modes(tokens, 20.0)

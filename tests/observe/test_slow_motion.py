@@ -166,7 +166,7 @@ def test_massless_tokens_are_not_felt(size):
 
 def test_along_a_flow_of_three_caps():
     beta, labels, c = 25.0, np.repeat(np.arange(3), 10), 0.2
-    tokens = af.tokens.caps(af.Sphere(3), centres=np.eye(3), n=10, radius=0.03, masses=[0.5, 0.3, c])
+    tokens = af.tokens.caps(af.Sphere(3), centres=np.eye(3), n=30, radius=0.03, masses=[0.5, 0.3, c])
     field, times = af.Attention(beta, normaliser=af.Unnormalised()), np.linspace(0, 200, 6)
     frames = [tokens]
     for start, end in itertools.pairwise(times):

@@ -80,7 +80,7 @@ def test_distance_and_clusters():
     np.testing.assert_allclose(space.distance(x, y), 2**0.5 * angles, rtol=1e-7)
     one = logm(x[0].reshape(3, 3).T @ y[0].reshape(3, 3)).real
     assert space.distance(x[0], y[0]) == pytest.approx(np.linalg.norm(one), rel=1e-7)
-    tokens = af.tokens.clustered(space, centres=x[:3], n=20, spread=0.02, seed=0)
+    tokens = af.tokens.clustered(space, centres=x[:3], n=60, spread=0.02, seed=0)
     assert af.observe.clusters(tokens, scale=0.4).count == 3
     flow = af.solve(af.Attention(3.0), af.uniform(space, n=10, seed=0), 2.0, save=af.saving.Evenly(4))
     assert len(plots.draw_snapshots(flow).axes) % 3 == 0

@@ -27,7 +27,7 @@ SHORT = {"seconds": 3.0, "fps": 4, "width": 240}
 @pytest.fixture(scope="module")
 def flow():
     """Ten frames of twelve tokens on the circle, two clusters at the end."""
-    tokens = af.tokens.clustered(af.Sphere(2), centres=np.eye(2), n=6, spread=0.3, seed=0)
+    tokens = af.tokens.clustered(af.Sphere(2), centres=np.eye(2), n=12, spread=0.3, seed=0)
     return af.solve(af.Attention(9.0), tokens, 9.0, save=af.saving.Evenly(9), method=af.Fixed(0.25))
 
 

@@ -13,7 +13,7 @@ RUN = {"until": 9.0, "save": af.saving.LogSpaced(8, 0.05), "method": af.Fixed(0.
 
 
 def flow(beta):
-    tokens = af.tokens.clustered(af.Sphere(2), centres=np.eye(2), n=4, spread=0.1, seed=0)
+    tokens = af.tokens.clustered(af.Sphere(2), centres=np.eye(2), n=8, spread=0.1, seed=0)
     return af.solve(af.Attention(beta), tokens, **RUN)
 
 

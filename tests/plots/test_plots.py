@@ -22,7 +22,7 @@ from attnflow.spaces import CentredSphere, Euclidean, Product, Torus
     scope="module", params=[2, pytest.param(3, marks=pytest.mark.slow), pytest.param(6, marks=pytest.mark.slow)]
 )
 def data(request):
-    tokens = af.tokens.clustered(af.Sphere(request.param), centres=np.eye(request.param)[:2], n=10, spread=0.1, seed=0)
+    tokens = af.tokens.clustered(af.Sphere(request.param), centres=np.eye(request.param)[:2], n=20, spread=0.1, seed=0)
     times = af.saving.LogSpaced(30, 0.05)
     return FigureData.of(af.solve(af.Attention(9.0), tokens, 30.0, save=times, method=af.Fixed(0.25)))
 

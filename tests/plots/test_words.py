@@ -15,7 +15,7 @@ from attnflow.plots.scenes import TokenScene
 from attnflow.plots.tree import draw_branches
 
 WORDS = [f"w{k}" for k in range(12)]
-TOKENS = af.tokens.clustered(af.Sphere(3), centres=np.eye(3)[:2], n=6, spread=0.1, seed=0)
+TOKENS = af.tokens.clustered(af.Sphere(3), centres=np.eye(3)[:2], n=12, spread=0.1, seed=0)
 FAST = {"method": af.Fixed(0.25)}
 
 

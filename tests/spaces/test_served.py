@@ -300,7 +300,7 @@ def linked(which):
     space, rng = CLUSTERED[which], np.random.default_rng(1)
     centres = space.sample(rng, 8)
     centres[0] = np.asarray(space.retract(np.tile([-1.0, 1e-3], space.dim)[: space.dim]))
-    x = np.asarray(af.tokens.clustered(space, centres=centres, n=75, spread=0.1, seed=2).positions)
+    x = np.asarray(af.tokens.clustered(space, centres=centres, n=600, spread=0.1, seed=2).positions)
     matrix = af.in_float64(jax.jit(lambda x: space.distance(x[:, None], x[None])))(x)
     matrix = (matrix + matrix.T) / 2 * (1 - np.eye(len(x)))
     return [(x[::k], linkage(squareform(matrix[::k, ::k]), "single")) for k in (1, 2)]

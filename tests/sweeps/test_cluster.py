@@ -1,6 +1,7 @@
 """Sweeps on a real cluster: a scheduler and workers as processes on loopback, some of which are killed."""
 
 import importlib.util
+import logging
 import os
 import signal
 import socket
@@ -129,12 +130,46 @@ def test_a_scheduler_that_is_replaced_loses_nothing(port, tmp_path):
     assert len(done) - len(set(done)) <= 2  # one for each worker that was cut off
 
 
-def test_a_local_cluster_gives_the_same_bits(tmp_path):
-    """Groups side by side in other processes, from the text of the specification."""
+DYING = """
+import os, sys
+
+if "--multiprocessing-fork" in getattr(sys, "orig_argv", []):
+    with open({file!r}, "a") as deaths:
+        deaths.write("x")
+        count = deaths.tell()
+    if count <= {most}:
+        os.kill(os.getpid(), 9)
+"""
+
+
+def let_workers_die_at_start(monkeypatch, folder, most):
+    """Processes that Python starts for others are killed before they do anything, the first `most` of them."""
+    file = folder / "deaths"
+    (folder / "dying").mkdir()
+    (folder / "dying" / "sitecustomize.py").write_text(DYING.format(file=str(file), most=most))
+    monkeypatch.setenv("PYTHONPATH", f"{folder / 'dying'}:{ROOT}:{ROOT / 'src'}:{os.environ.get('PYTHONPATH', '')}")
+    return file
+
+
+def test_workers_that_always_die_at_their_start_end_the_sweep_with_one_sentence(tmp_path, monkeypatch, caplog):
+    deaths = let_workers_die_at_start(monkeypatch, tmp_path, 1000)
+    with pytest.raises(
+        RunError, match="a worker died 5 times while it started, .* use fewer workers, or 'here'"
+    ) as error:
+        af.sweep(slow, {"k": [1]}, tmp_path / "s", on="local", workers=1)
+    assert error.value.__suppress_context__
+    assert deaths.stat().st_size == cluster.DEATHS
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+
+
+def test_a_local_cluster_gives_the_same_bits(tmp_path, monkeypatch):
+    """Groups side by side in other processes, from the text of the specification; the first of them dies at its start."""
     (tmp_path / "small.toml").write_text(SPEC)
     over = {"field.beta": [1.0, 2.0, 4.0], "tokens.seed": "range(3)"}
     here = af.sweep(tmp_path / "small.toml", over, tmp_path / "here", width=4, workers=1)
+    deaths = let_workers_die_at_start(monkeypatch, tmp_path, 1)
     there = af.sweep(tmp_path / "small.toml", over, tmp_path / "there", width=4, on="local", workers=1)
+    assert deaths.stat().st_size >= 2
     assert same(here.dataset, there.dataset)
     assert (here.folder / "sweep.json").read_bytes() == (there.folder / "sweep.json").read_bytes()
 

@@ -98,7 +98,7 @@ def test_energy_of_the_uniform_law(d, beta):
 
 
 def test_energy_of_clusters_is_the_height_of_plateaus():
-    tokens = af.tokens.clustered(af.Sphere(3), centres=np.eye(3), n=4, masses=[0.5, 0.3, 0.2])
+    tokens = af.tokens.clustered(af.Sphere(3), centres=np.eye(3), n=12, masses=[0.5, 0.3, 0.2])
     # the clusters are orthogonal: the missing terms are of order e^(-beta)
     assert abs(af.observe.energy(tokens, 30.0) - theory.landscape.energy_of_clusters([0.5, 0.3, 0.2], 30.0)) < np.exp(
         -30.0

@@ -87,6 +87,27 @@ def test_caps_are_uniform_in_their_cap():
     assert stats.kstest(height / (1 - np.cos(radius)), "uniform").pvalue > 1e-4
 
 
+@pytest.mark.parametrize("make", [af.tokens.clustered, lambda *a, **k: af.tokens.caps(*a, radius=0.0, **k)])
+def test_clusters_divide_the_number_of_all_tokens(make):
+    """11 tokens around 3 centres are 4, 4 and 3, and the clusters have equal masses; a list gives the number of each."""
+    for n, counts in (
+        (11, [4, 4, 3]),
+        (12, [4, 4, 4]),
+        (3, [1, 1, 1]),
+        (np.int64(4), [2, 1, 1]),
+        ([1, 5, 2], [1, 5, 2]),
+    ):
+        tokens = make(af.Sphere(3), centres=np.eye(3), n=n)
+        np.testing.assert_array_equal(tokens.positions, np.repeat(np.eye(3), counts, axis=0))
+        np.testing.assert_allclose(tokens.masses, np.repeat(1 / (3 * np.array(counts)), counts), rtol=1e-15)
+
+
+def test_the_preset_million_has_as_many_tokens_as_it_says():
+    for changes, count in (([], 1_000_000), (["tokens.n=100000"], 100_000)):
+        table = af.runs.parse_spec(af.runs.preset_text("million"), changes).table["tokens"]
+        assert table["n"] == count == 20 * (count // len(table["centres"]))
+
+
 def test_clustered_has_the_given_masses_and_spread():
     centres = np.eye(4)[:3]
     tokens = af.tokens.clustered(
@@ -119,7 +140,8 @@ def test_same_seed_same_tokens():
         (lambda: af.tokens.caps(af.Sphere(3), centres=[[1.0, 0, 0]], n=5, radius=4), "radius"),
         (lambda: af.tokens.clustered(af.Sphere(3), centres=[[0.0, 0, 0]], n=5), "no nearest point"),
         (lambda: af.tokens.clustered(af.Sphere(3), centres=[[np.nan, 0, 0]], n=5), "not finite"),
-        (lambda: af.tokens.clustered(af.Sphere(3), centres=np.eye(3), n=[1, 2]), "one for each of the 3"),
+        (lambda: af.tokens.clustered(af.Sphere(3), centres=np.eye(3), n=[1, 2]), "each of the 3 centres, or a list"),
+        (lambda: af.tokens.clustered(af.Sphere(3), centres=np.eye(3), n=2), "one or more for each of the 3 centres"),
     ],
 )
 def test_bad_starts_are_refused(call, words):

@@ -68,23 +68,40 @@ class Local(AbstractCluster):
         from dask import config
         from distributed import Client, LocalCluster
 
-        settings = {"distributed.scheduler.allowed-failures": 0, "distributed.worker.daemon": False}
-        with (
-            config.set(settings),
-            LocalCluster(
-                n_workers=self.workers,
-                threads_per_worker=1,
-                processes=True,
-                host="127.0.0.1",
-                dashboard_address="127.0.0.1:0",
-                scheduler_kwargs={"dashboard": False},
-                silence_logs=logging.CRITICAL,
-                env=preload.environment() | {preload.CHILD: "1"},
-                preload=["attnflow.sweeps.preload"],
-            ) as cluster,
-            Client(cluster, set_as_default=False) as client,
-        ):
-            yield client
+        from attnflow.sweeps.nanny import PersistentNanny
+
+        settings = {
+            "distributed.scheduler.allowed-failures": 0,
+            "distributed.worker.daemon": False,
+            "distributed.deploy.lost-worker-timeout": "1 day",  # the nanny starts another; a busy machine takes a while
+        }
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(config.set(settings))
+            try:
+                cluster = LocalCluster(
+                    n_workers=self.workers,
+                    threads_per_worker=1,
+                    processes=True,
+                    host="127.0.0.1",
+                    dashboard_address="127.0.0.1:0",
+                    scheduler_kwargs={"dashboard": False},
+                    silence_logs=logging.CRITICAL,
+                    env=preload.environment() | {preload.CHILD: "1"},
+                    preload=["attnflow.sweeps.preload"],
+                    worker_class=PersistentNanny,
+                )
+            except RuntimeError:
+                raise died_at_start() from None
+            stack.enter_context(cluster)
+            yield stack.enter_context(Client(cluster, set_as_default=False))
+
+
+def died_at_start() -> RunError:
+    """The refusal of a machine on which workers cannot start."""
+    return RunError(
+        f"a worker died {DEATHS} times while it started, as happens where memory is short; use fewer workers, or "
+        "'here'."
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -281,6 +298,9 @@ class _Work:
         while self.tally.missing:
             if client.status != "running":
                 raise _Lost
+            nannies = list(getattr(client.cluster, "workers", {}).values())
+            if nannies and all(getattr(nanny, "deaths", 0) >= DEATHS for nanny in nannies):
+                raise died_at_start()
             self._look()
             self._submit(client)
             if not self.flying:

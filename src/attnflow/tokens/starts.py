@@ -114,8 +114,15 @@ def clustered(
 ) -> Tokens:
     """Gaussian clusters: y = retract(c + xi), xi tangent at the centre c, `spread` its deviation per direction.
 
-    Centres are moved onto the space (on the sphere: normalised). `n` is the number of tokens per cluster, one number or
-    one per centre; `masses` are the total masses of the clusters (equal by default), shared equally by their tokens.
+    Centres are moved onto the space (on the sphere: normalised).
+
+    Arguments:
+        centres: one row for each cluster.
+        n: the number of all tokens, divided evenly among the centres (the first ones get those that are left over), or
+            a list with the number of each.
+        masses: total masses of the clusters, equal by default; the tokens of a cluster share its mass equally.
+        spread: deviation of a token from its centre, in every direction.
+        seed: of the random numbers; a list makes a batch.
     """
     spread = number("spread", spread, low=0.0)
     instance("space", space, AbstractSpace, "a space such as Sphere(3)")
@@ -136,7 +143,16 @@ def caps(
     masses: ArrayLike | None = None,
     seed: Seed = 0,
 ) -> Tokens:
-    """Tokens uniform on the spherical caps {x: angle(x, c) <= radius} around the centres; masses as in `clustered`."""
+    """Tokens uniform on the spherical caps {x: angle(x, c) <= radius} around the centres.
+
+    Arguments:
+        centres: one row for each cap.
+        n: the number of all tokens, divided evenly among the caps (the first ones get those that are left over), or a
+            list with the number of each.
+        radius: angle from the centre to the rim.
+        masses: total masses of the caps, equal by default; the tokens of a cap share its mass equally.
+        seed: of the random numbers; a list makes a batch.
+    """
     _sphere("caps", space)
     radius = number("radius", radius)
     if not 0 <= radius <= np.pi:
@@ -158,10 +174,15 @@ def _around(
     scatter: Callable[[np.random.Generator, np.ndarray], np.ndarray],
 ) -> Tokens:
     middle = _rows(space, centres, "centres")
-    counts = np.full(len(middle), n) if np.ndim(n) == 0 else np.asarray(n)
+    if isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= len(middle):
+        length("n", int(n), 1, COPIES * space.dim)
+        counts = (int(n) + np.arange(len(middle))[::-1]) // len(middle)  # the first get those that are left over
+    else:
+        counts = np.asarray(n)
     if counts.shape != (len(middle),) or counts.dtype.kind not in "iu" or (counts < 1).any():
         raise InvalidInput(
-            f"`n` is {shown(n)}; give one positive integer, or one for each of the {len(middle)} centres."
+            f"`n` is {shown(n)}; give the number of all tokens, one or more for each of the {len(middle)} centres, or "
+            "a list with the number of each."
         )
     weights = np.ones(len(middle)) if masses is None else finite_array("`masses`", masses)
     if weights.shape != (len(middle),):

@@ -106,7 +106,7 @@ def cap_field(parameters: Parameters) -> Attention:
 def _caps(parameters: Parameters) -> xr.Dataset:
     """Three caps that contract, USA0, with the hypotheses of slow motion along the way."""
     beta, each, masses = parameters.cap_beta, parameters.cap_tokens, parameters.cap_masses
-    sizes: dict[str, Any] = {"n": each, "radius": parameters.cap_radius, "masses": masses}
+    sizes: dict[str, Any] = {"n": [each] * 3, "radius": parameters.cap_radius, "masses": masses}
     tokens = caps(Sphere(3), centres=np.eye(3), seed=parameters.seed(1), **sizes)
     flow = solve(cap_field(parameters), tokens, parameters.cap_until, save=Evenly(25), method=Fixed(STEP))
     x, labels = flow.positions.values, np.repeat(np.arange(3), each)
