@@ -573,3 +573,422 @@ def long_context_iid_overlap(c, n, d, overlap):
     across = (1 - opposite + other * share(1, b, mp.mpf(d) - 1)) / (1 + other + opposite)
     along, sideways = mp.mpf(overlap), (1 - mp.mpf(overlap)) * across**2
     return (along - sideways) / (along + sideways)
+
+
+@oracle("uniform.rotary_growth_rates", cases=({"beta": 1e7, "k": 30_000},))
+def rotary_growth_rates(beta, k):
+    return mp.mpf(k) / 2 * (share(k - 1, beta, 2) if k > 1 else 1)
+
+
+@oracle("uniform.rotary_consensus_rates", cases=({"beta": 1e7, "q": 1}, {"beta": 150.0, "q": 2}, {"beta": 99.0, "q": 1}))
+def rotary_consensus_rates(beta, q):
+    mp.mp.dps = 50 + int(max(mp.log10(beta), 0)) if beta else 50
+    return share(q, beta, 2) - 1 if q else mp.mpf(0)
+
+
+def taylor(slopes, start, t):
+    """The solution of y' = slopes(y) at t, by mpmath's Taylor series."""
+    with mp.workdps(18):
+        return mp.odefun(lambda _, y: slopes(y), 0, [mp.mpf(part) for part in start], tol=mp.mpf(10) ** -16)(mp.mpf(t))
+
+
+@oracle(
+    "uniform.placed_overlaps",
+    relation=lambda a: a["t"] * (1 + a["beta"]) < 60 and a["beta"] < 20 and a["size"] < 1e4,
+    # the last digits of t decide about an escape
+    may_refuse=lambda a: a["t"] > 1e5,
+    cases=(
+        {"t": 3.0, "beta": 4.0, "size": 1.0, "words": 3, "copies": 4},
+        {"t": 20.0, "beta": 0.5, "size": 0.0, "words": 3, "copies": 4},
+    ),
+    count=8,
+    quick=4,
+    fresh=0,
+)
+def placed_overlaps(t, beta, size, words, copies):
+    b, r, k = mp.mpf(beta), copies, words
+
+    def slopes(y):
+        one, two = y
+        near, far = mp.exp(-b * (1 - one)), mp.exp(-b * (1 - two))
+        z = 1 + (r - 1) * near + (k - 1) * r * far
+        within = near * (1 + (r - 1) * one) + (k - 1) * r * far * two
+        across = 1 - two**2 + (r - 1) * (one - two**2) + (k - 2) * r * two * (1 - two)
+        return [2 * (1 - one) * within / z, 2 * ((r - 1) * near * two * (1 - one) + far * across) / z]
+
+    return taylor(slopes, [1 / (1 + mp.mpf(size) ** 2), 0], t)
+
+
+@oracle(
+    "uniform.norm_overlap",
+    relation=lambda a: (
+        a["overlap0"] >= -1 / (a["n"] - 1)
+        and 1e-3 < a["alpha"] < 1e3
+        and 0.1 < a["radius0"] < 1e3
+        and max(a["t"], a["t"] * a["alpha"]) * (1 + a["beta"]) < 30
+        and a["beta"] < 10
+        and a["n"] < 100
+        and (a["overlap0"] > -0.9 / (a["n"] - 1) or a["beta"] > 0.1)
+    ),
+    draws={
+        "overlap0": lambda rng: float(rng.choice([0.0, 0.5, 0.999, -0.1, -1e-6])),
+        "radius0": lambda rng: float(10.0 ** rng.uniform(-1, 1)),
+        "alpha": lambda rng: float(10.0 ** rng.uniform(-1, 1)),
+        "switch": lambda rng: float(rng.choice([0.0, 0.3, 1.0, 5.0])),
+        "t": lambda rng: float(10.0 ** rng.uniform(-3, 1)),
+        "beta": lambda rng: float(rng.choice([0.0, 1e-6, 0.5, 2.0, 6.0])),
+    },
+    cases=(
+        {"t": 20.0, "beta": 2.0, "n": 8, "placement": "pre", "overlap0": 0.0, "radius0": 1.0, "alpha": 1.0, "switch": 1.0},
+        {"t": 60.0, "beta": 4.0, "n": 8, "placement": "ln-scaling", "overlap0": 0.0, "radius0": 1.0, "alpha": 1.0, "switch": 1.0},
+        {"t": 3.0, "beta": 2.0, "n": 8, "placement": "pre", "overlap0": -1 / 7, "radius0": 1.0, "alpha": 1.0, "switch": 1.0},
+    ),
+    result=lambda path: [path.overlap, path.radius, path.log_gap],
+    count=12,
+    quick=8,
+    fresh=0,
+)
+def norm_overlap(t, beta, n, placement, overlap0, radius0, alpha, switch):
+    """The equations of the docstring in (log(1 - rho), log r), with clocks of the placement."""
+    b, at_simplex = mp.mpf(beta), overlap0 == -1 / (n - 1)
+
+    def slopes(norm):
+        def of(y):
+            gap, r = mp.exp(y[0]), mp.exp(y[1])
+            q = n - (n - 1) * gap if not at_simplex else mp.mpf(0)
+            e = mp.exp(-b * gap)
+            a = 1 + (n - 1) * e
+            along = (1 + (n - 1) * e * (1 - gap)) / a
+            length = mp.sqrt(1 + 2 * (n - 1) * (1 - gap) * e + (n - 1) * e**2 * (1 + (n - 2) * (1 - gap))) / a
+            speed = {"post": 1, "pre": r, "peri": r * length, "ngpt": length / mp.mpf(alpha)}[norm]
+            growth = {"post": 0, "pre": along / r, "peri": along / length / r, "ngpt": 0}[norm]
+            return [-2 * e * q / a / speed, growth]
+
+        return of
+
+    start = [mp.log(1 - mp.mpf(overlap0)), mp.log(radius0)]
+    if placement == "mix":
+        end = taylor(slopes("post"), start, min(t, switch))
+        end = taylor(slopes("pre"), end, t - switch) if t > switch else end
+    elif placement == "ln-scaling":
+        end = taylor(slopes("pre"), start, 2 * (mp.sqrt(1 + mp.mpf(t)) - 1))
+    else:
+        end = taylor(slopes(placement), start, t)
+    return [1 - mp.exp(end[0]), mp.exp(end[1]), end[0]]
+
+
+@oracle("uniform.norm_decay", result=lambda decay: [decay[0] == "exponential", decay[1]])
+def norm_decay(placement, alpha):
+    """rho' = 2 (1 - rho)/s at rho = 1, where r' is 1, or t^(-1/2) with s = r t^(1/2)."""
+    if placement in ("post", "ngpt"):
+        return [mp.mpf(1), 2 / (1 if placement == "post" else 1 / mp.mpf(alpha))]
+    power = mp.mpf(1) / 2 if placement == "ln-scaling" else mp.mpf(1)  # of r = t^power/power, s = t/power
+    return [mp.mpf(0), 2 * power]
+
+
+@oracle("uniform.norm_initial_rate")
+def norm_initial_rate(beta, n, placement, alpha):
+    """2 e/(a s) with |A|^2 from the Gram matrix, which is the identity."""
+    weights = [mp.mpf(1), mp.exp(-mp.mpf(beta))]
+    total = weights[0] + (n - 1) * weights[1]
+    length = mp.sqrt(weights[0] ** 2 + (n - 1) * weights[1] ** 2) / total
+    speed = {"peri": length, "ngpt": length / mp.mpf(alpha)}.get(placement, 1)
+    return 2 * weights[1] / total / speed
+
+
+@oracle("uniform.pattern_coefficient", cases=({"beta": 1e7, "d": 3, "k": 2, "model": "SA"},))
+def pattern_coefficient(beta, d, k, model):
+    mp.mp.dps = 50 + int(max(mp.log10(beta), 0)) if beta else 50
+    return (1 - share(k, beta, d)) / 2 if model == "SA" else mp.mpf(1) / 2
+
+
+def legendre_means(d, k):
+    """Means over the sphere of P_k^2 and P_k^3 by Gauss's rule for the polynomial in s, from mpmath's Legendre rule.
+
+    With s = cos(angle) an even power of sin is left for odd d only; for all d the trapezoidal rule in the angle is
+    exact for trigonometric polynomials if the weight is one (even d), and else moments are summed by Beta functions.
+    """
+    half = mp.mpf(d - 2) / 2
+    # coefficients of P_k in s^2 (even k): C_k = sum_m (-1)^m (half)_(k-m) (2s)^(k-2m)/(m! (k-2m)!)
+    poly = [mp.mpf(0)] * (k + 1)
+    for m in range(k // 2 + 1):
+        poly[k - 2 * m] = (-1) ** m * mp.rf(half, k - m) / mp.factorial(m) / mp.factorial(k - 2 * m) * 2 ** (k - 2 * m)
+    size = sum(poly)
+    poly = [part / size for part in poly]
+
+    def product(a, b):
+        result = [mp.mpf(0)] * (len(a) + len(b) - 1)
+        for i, left in enumerate(a):
+            if left:
+                for j, right in enumerate(b):
+                    result[i + j] += left * right
+        return result
+
+    def mean(coefficients):
+        """Moments of s: E s^(2j) = (1/2)_j/(d/2)_j."""
+        return sum(c * mp.rf(mp.mpf(1) / 2, i // 2) / mp.rf(mp.mpf(d) / 2, i // 2) for i, c in enumerate(coefficients) if i % 2 == 0)
+
+    square = product(poly, poly)
+    return mean(square), mean(product(square, poly))
+
+
+@oracle("uniform.pattern_skewness", relation=lambda a: a["k"] <= 30, cases=({"d": 3, "k": 60}, {"d": 500, "k": 20}), result=list, quick=12)
+def pattern_skewness(d, k):
+    mp.mp.dps = 120
+    if k % 2 or d == 2:
+        return [mp.mpf(0)] * 3
+    count, cube = harmonics(k, d), legendre_means(d, k)[1]
+    scale = count**2 * cube / (count + 2)
+    return [6 * scale / (count + 4), 2 * scale, 6 * scale * (count + 1) / (count + 4)]
+
+
+@oracle("uniform.quadratic_growth", relation=lambda a: a["k"] <= 30, cases=({"beta": 1e7, "d": 5, "k": 20, "model": "SA"},), quick=12)
+def quadratic_growth(beta, d, k, model):
+    if k % 2 or d == 2:
+        return mp.mpf(0)
+    mp.mp.dps = 120 + int(max(mp.log10(beta), 0)) if beta else 120
+    square, cube = legendre_means(d, k)
+    return pattern_coefficient(beta, d, k, model) * cube / square
+
+
+@oracle(
+    "uniform.cubic_growth",
+    relation=lambda a: a["k"] <= 1000,
+    cases=(
+        {"t": 3.0, "start": 0.01, "beta": 2.4, "k": 1, "model": "USA0"},
+        {"t": 3.0, "start": 0.01, "beta": 1e7, "k": 2, "model": "SA"},
+        {"t": 1e-9, "start": 0.5, "beta": 2.0, "k": 3, "model": "SA"},
+    ),
+)
+def cubic_growth(t, start, beta, k, model):
+    mp.mp.dps = 60 + 3 * int(max(abs(mp.log10(beta)), 0)) if beta else 60
+    t, a = mp.mpf(t), mp.mpf(start)
+    one, two = rate(k, beta, 2, model), rate(2 * k, beta, 2, model)
+    r1, r2 = (share(k, beta, 2), share(2 * k, beta, 2)) if model == "SA" else (mp.mpf(0), mp.mpf(0))
+    if t == 0 or a == 0:
+        return mp.mpf(0)
+    square = a * a * (mp.expm1(2 * one * t) / (2 * one) if one else t)
+    split = 2 * one - two
+    # the integral of b, b = l_1 (1 - r_1) a^2 e^(l_2 t) (e^(split t) - 1)/split
+
+    def phi(x):
+        return mp.expm1(x) / x if x else mp.mpf(1)
+
+    double = one * (1 - r1) * a * a * t * ((phi(2 * one * t) - phi(two * t)) / split if split else t / 2)
+    result = -one * r1 * (1 - r1) / 4 * square - (one * (1 + r2) / 2 - two / 4) * double
+    return result
+
+
+@oracle(
+    "uniform.pair_correlation",
+    relation=lambda a: a["n"] is None or a["model"] == "SA",
+    draws={"from_start": lambda rng: bool(rng.random() < 0.5)},
+    cases=({"t": 1.0, "beta": 800.0, "d": 50, "k": 1, "n": 10, "from_start": False, "model": "SA"},),
+)
+def pair_correlation(t, beta, d, k, n, from_start, model):
+    c = (1 if from_start else 2) * rate(k, beta, d, model) * mp.mpf(t)
+    if n is None:
+        return mp.expm1(c)
+    mean = mean_weight(beta, d)
+    w = mean / ((n - 1) * mean + mp.exp(mp.mpf(beta)))
+    if abs(c) < mp.mpf(10) ** -40:
+        return c * n * w
+    return mp.exp(c * (n - 1) * w) - mp.exp(-c * w)
+
+
+@oracle(
+    "uniform.triple_correlation",
+    relation=lambda a: a["beta"] > 1e-12 or a["beta"] == 0,
+    cases=(
+        {"t": 1e-9, "beta": 4.0, "model": "USA"},
+        {"t": 1e-9, "beta": 4.0, "model": "SA"},
+        {"t": 0.3, "beta": 0.0, "model": "SA"},
+    ),
+)
+def triple_correlation(t, beta, model):
+    mp.mp.dps = 100 + (int(2 * abs(mp.log10(t))) if t else 0) + (int(2 * abs(mp.log10(beta))) if beta else 0)
+    t, pace = mp.mpf(t), clock(beta, 2, model)
+    one, two = rate(1, beta, 2, model), rate(2, beta, 2, model)
+    if beta:
+        b1, b2, beta = share(1, beta, 2), share(2, beta, 2), mp.mpf(beta)
+        p, q = (2 * b2 - b1) / beta * pace, 2 * b1 / beta * pace
+        if model == "SA":
+            p, q = (2 * b2 - b1 - b1 * b2) / beta, 2 * b1 * (1 - b1) / beta
+    else:
+        p, q = mp.mpf(-1) / 2, mp.mpf(1)
+    if t * max(4 * one, 2 * (one + two)) > 680:
+        return None
+
+    def over(x):
+        return mp.expm1(x * t) / x if x else t
+
+    bent = mp.exp((2 * one + two) * t) * (1 + 2 * p * over(two) + 2 * q * over(2 * one - two))
+    return bent - mp.exp(2 * two * t) - 2 * mp.exp(2 * one * t) + 2
+
+
+@oracle(
+    "uniform.degree_weights",
+    relation=lambda a: a["beta"] <= 1e4 and a["count"] <= 100 and (a["d"] < 1e4 or a["beta"] < 1e3),
+    cases=({"beta": 300.0, "d": 3, "count": 60},),
+    result=lambda weights: [weights[0], weights[-1]],
+)
+def degree_weights(beta, d, count):
+    return [degree_weight(0, beta, d), degree_weight(count - 1, beta, d)]
+
+
+def degree_weight(k, beta, d):
+    return harmonics(k, d) * share(k, beta, d) * mean_weight(beta, d) * mp.exp(-mp.mpf(beta))
+
+
+@oracle(
+    "uniform.truncation_degree",
+    relation=lambda a: a["beta"] <= 100,
+    cases=({"tol": 1e-290, "beta": 1.0, "d": 3}, {"tol": 0.5, "beta": 90.0, "d": 10**6}),
+)
+def truncation_degree(tol, beta, d):
+    mp.mp.dps = 330
+    total, k = degree_weight(0, beta, d), 0
+    while 1 - total > tol:
+        k += 1
+        total += degree_weight(k, beta, d)
+    return mp.mpf(k)
+
+
+@oracle("uniform.basis_size", cases=({"degree": 10**9, "d": 10**9}, {"degree": 2**53, "d": 3}))
+def basis_size(degree, d):
+    return mp.binomial(degree + d - 1, degree) + (mp.binomial(degree + d - 2, degree - 1) if degree else 0)
+
+
+@oracle("uniform.mean_distance", cases=({"d": 2**53},))
+def mean_distance(d):
+    mp.mp.dps = 80
+    return mp.exp((d - 1) * mp.log(2) + 2 * mp.loggamma(mp.mpf(d) / 2) - mp.loggamma(d - mp.mpf(1) / 2)) / mp.sqrt(mp.pi)
+
+
+@oracle(
+    "uniform.overlap_distribution",
+    cases=({"overlap": -1e-3, "d": 10**9}, {"overlap": 1e-9, "d": 3}, {"overlap": -0.9999, "d": 2}, {"overlap": -0.3, "d": 501}),
+)
+def overlap_distribution(overlap, d):
+    """By the trapezoidal rule in y, s = tanh y: the density is cosh(y)^(1-d)."""
+    if abs(overlap) == 1:
+        return mp.mpf(overlap > 0)
+    mp.mp.dps = 40
+    power, height = mp.mpf(d - 1), mp.atanh(abs(mp.mpf(overlap)))
+    # from `height` on by Gauss's rule, in panels in which the integrand falls by e^8
+    with mp.workdps(30):
+        def tail(first):
+            edges = [first]
+            while power * (mp.log(mp.cosh(edges[-1])) - mp.log(mp.cosh(first))) < 90:
+                y = edges[-1]
+                edges.append(y + min(4 / (power * mp.tanh(y)) if y else mp.inf, 2 / mp.sqrt(power)))
+            top = -power * mp.log(mp.cosh(first))
+            parts = mp.quad(lambda y: mp.exp(-power * mp.log(mp.cosh(y)) - top) * mp.sqrt(power), edges, method="gauss-legendre")
+            return parts * mp.exp(top)
+
+        outer = tail(height) / tail(mp.mpf(0)) / 2
+    return outer if overlap < 0 else 1 - outer
+
+
+@oracle(
+    "uniform.overlap_shift",
+    relation=lambda a: a["beta"] <= 20 and a["t"] < 10 and (a["n"] is None or a["model"] == "SA"),
+    # degrees cancel
+    may_refuse=lambda a: a["beta"] > 3 or a["t"] > 1,
+    cases=({"overlap": 0.3, "t": 1.0, "beta": 2.0, "d": 3, "n": 10, "model": "SA"}, {"overlap": 0.05, "t": 0.5, "beta": 10.0, "d": 1000, "n": None, "model": "SA"}),
+    count=12,
+    quick=12,
+)
+def overlap_shift(overlap, t, beta, d, n, model):
+    """The integral of the density over s, degree by degree: of P_k f it is -(1 - s^2) P_k' f/(k (k+d-2))."""
+    mp.mp.dps = 60 + d // 10
+    s, half, total, k = mp.mpf(overlap), mp.mpf(d) / 2 - 1, mp.mpf(0), 0
+    density = mp.gamma(half + 1) / mp.gamma(half + mp.mpf(1) / 2) / mp.sqrt(mp.pi) * (1 - s * s) ** (half + mp.mpf(1) / 2) if abs(s) < 1 else mp.mpf(0)
+    if t == 0 or density == 0:
+        return mp.mpf(0)
+    below, current = mp.mpf(0), mp.mpf(1)
+    while True:
+        k += 1
+        size = harmonics(k, d) * pair_correlation(t, beta, d, k, n, False, model)
+        if k > 5 and abs(size) < mp.mpf(10) ** -30 or size == 0:
+            return -density / (d - 1) * total
+        total += size * current
+        below, current = current, ((2 * k + d - 2) * s * current - (k - 1) * below + 2 * s * current) / (k + d - 1)
+
+
+def matrix(rng, d):
+    """A random matrix: general, symmetric, skew, orthogonal, of rank one, or tiny."""
+    entries = rng.standard_normal((d, d))
+    kind = rng.integers(6)
+    if kind == 1:
+        entries = entries + entries.T
+    elif kind == 2:
+        entries = entries - entries.T
+    elif kind == 3:
+        entries = np.linalg.qr(entries)[0]
+    elif kind == 4:
+        entries = np.outer(entries[0], entries[1])
+    elif kind == 5:
+        entries = entries * 10.0 ** -float(rng.choice([8, 16, 90]))
+    return entries.tolist()
+
+
+def unit_points(rng):
+    points = rng.standard_normal((2, 3))
+    return (points / np.linalg.norm(points, axis=1, keepdims=True)).tolist()
+
+
+@oracle(
+    "uniform.uniform_velocity",
+    relation=lambda a: a["model"] != "USA0",
+    draws={"points": unit_points, "interaction": lambda rng: matrix(rng, 3), "value": lambda rng: matrix(rng, 3)},
+)
+def uniform_velocity(points, interaction, value, model):
+    b, v, flows = mp.matrix(interaction), mp.matrix(value), []
+    for point in points:
+        x = mp.matrix(point)
+        key = b.T * x
+        size = mp.sqrt(sum(part**2 for part in key))
+        # of S^2: (coth s - 1/s)/s, and the mean weight sinh(s)/s
+        slope = (mp.coth(size) - 1 / size) / size if size > 1e-15 else mp.mpf(1) / 3
+        drive = v * key * slope * (mp.sinh(size) / size if model == "USA" else 1)
+        flows.append(list(drive - x * (x.T * drive)[0]))
+    return flows
+
+
+@oracle(
+    "uniform.stationarity_defect",
+    draws={"interaction": lambda rng: matrix(rng, 4), "value": lambda rng: matrix(rng, 4)},
+    cases=({"interaction": [[1e80, 0.0], [0.0, 2e80]], "value": [[1.0, 1.0], [0.0, 1.0]]}, {"interaction": [[0.0, 0.0], [0.0, 0.0]], "value": [[1.0, 1.0], [0.0, 1.0]]}),
+)
+def stationarity_defect(interaction, value):
+    b, v = mp.matrix(interaction), mp.matrix(value)
+
+    def norm(a):
+        return mp.sqrt(sum(part**2 for part in a))
+
+    m, square = v * b.T, b * b.T
+    if norm(m) == 0:
+        return mp.mpf(0)
+    even, skew = (m + m.T) / 2, (m - m.T) / 2
+    trace = sum(m[i, i] for i in range(m.rows)) / m.rows
+    return (norm(even - trace * mp.eye(m.rows)) + norm(skew * square - square * skew) / norm(square)) / norm(m)
+
+
+@oracle("uniform.turning_rates", cases=({"beta": 0.0, "d": 3, "k": 1, "angle": 1.0, "scale": 1.0, "spin": 2.0, "model": "SA"},), result=lambda rates: [rates.real, rates.imag])
+def turning_rates(beta, d, k, angle, scale, spin, model):
+    """With the derivative of b_k from its recurrence, b_k' = b_(k-1) - (k+d-2) b_k/beta (- b_k a_0'/a_0 for SA)."""
+    pace = clock(beta, d, model)
+    phase = mp.expj(-mp.mpf(angle))
+    growth = rate(k, beta, d) * pace
+    if beta == 0:
+        # I_(k+nu) goes like beta^k: b_1 is 0, and b_1' + (d-2) b_1/beta tends to (d-1)/d
+        radial, first = (mp.mpf(d - 1) / d if k == 1 else mp.mpf(0)) * pace, mp.mpf(0)
+    else:
+        x = mp.mpf(beta)
+        before, current, first = (share(j, beta, d) for j in (k - 1, k, 1))
+        slope = before - (k + d - 2) * current / x  # I_(k+nu)' with its power of beta
+        radial = (slope - (current * first if model == "SA" else 0) + (d - 2) * current / x) * pace
+        first *= pace
+    value = scale * growth * phase - mp.mpc(0, 1) * mp.mpf(spin) * (radial * phase + first)
+    return [mp.re(value), mp.im(value)]
