@@ -5,6 +5,7 @@ import itertools
 
 import mpmath as mp
 import numpy as np
+from scipy import special
 
 from tests.formulas.oracle import oracle
 
@@ -595,7 +596,7 @@ def log_reciprocal(early, late):
     "causal.takeover_time",
     draws={
         "share": lambda rng: float(rng.choice([0.01, 0.1, 0.5, 0.9, rng.uniform(0.01, 1), 1 - 1e-6, 1e-6])),
-        "slope": lambda rng: min(slope(rng), 500.0),
+        "slope": lambda rng: min(slope(rng), 200.0),
         "place": lambda rng: 1.0 if rng.random() < 0.7 else place(rng),
         "relative_dilution": lambda rng: 0.0 if rng.random() < 0.5 else float(10 ** rng.uniform(-2, 1)),
     },
@@ -604,7 +605,7 @@ def log_reciprocal(early, late):
         {"share": 1e-300, "slope": 0.0, "place": 1.0, "relative_dilution": 0.0},
         {"share": 1 - 1e-12, "slope": 3.0, "place": 1.0, "relative_dilution": 0.0},
         {"share": 0.5, "slope": 0.0, "place": 0.4, "relative_dilution": 0.0},
-        {"share": 1e-5, "slope": 3000.0, "place": 1.0, "relative_dilution": 0.0},
+        {"share": 1e-5, "slope": 1000.0, "place": 1.0, "relative_dilution": 0.0},
         {"share": 0.5, "slope": 0.0, "place": 1.0, "relative_dilution": 1e6},
         {"share": 0.5, "slope": 2.0, "place": 1.0, "relative_dilution": 1e300},
         {"share": 0.01, "slope": 1.0, "place": 1.0, "relative_dilution": 3.0},
@@ -630,3 +631,306 @@ def takeover_time(share, slope, place, relative_dilution):
             if high > 1e9:
                 return None
         return mp.findroot(lead, (low, high), solver="anderson", tol=mp.mpf(10) ** -50, verify=False) * (1 + slope * q)
+
+
+# the minimum of a profile
+
+
+def hop_slope(c, y):
+    """R = psi'/psi = c 0F1(3; c y)/(2 0F1(2; c y))."""
+    z = 2 * mp.sqrt(c * y)
+    if z < 1e-3:
+        return c / 2 * mp.hyp0f1(3, c * y) / mp.hyp0f1(2, c * y)
+    return mp.sqrt(c / y) * bessel(2, z) / bessel(1, z)
+
+
+def float_slope(c, y):
+    """The same in floats, for the search of brackets; c and y broadcast."""
+    z = 2 * np.sqrt(c) * np.sqrt(y)
+    far = np.maximum(z, 1e-2)
+    quotients = np.sqrt(c) / np.sqrt(np.where(z > 1e-2, y, 1.0)) * special.ive(2, far) / special.ive(1, far)
+    return np.where(z > 1e-2, quotients, c / 2 * (1 - c * y / 6))
+
+
+def final_level(slope, q):
+    """log((1 + slope q) e^slope - 1)."""
+    slope, q = mp.mpf(slope), mp.mpf(q)
+    return mp.log(mp.expm1(slope) + slope * q * mp.exp(slope))
+
+
+def crossing(slope_of, level, floats):
+    """The largest y at which y + log(R/(1 - R)) comes up to the level, or None; searched in floats from far out."""
+    top = max(float(level), 1.0) + 5
+    while not floats(np.array([top]))[0] > float(level) + 1:
+        top *= 2
+    grid = np.unique(np.concatenate([top * np.linspace(0, 1, 3000) ** 2, np.geomspace(1e-8, top, 2000)]))
+    below = np.flatnonzero(floats(grid) < float(level))
+    if not len(below):
+        return None
+    low, high = mp.mpf(grid[below[-1]]), mp.mpf(grid[below[-1] + 1])
+
+    def rise(y):
+        share = slope_of(y)
+        return (y + mp.log(share / (1 - share)) if share < 1 else mp.mpf(10) ** 6) - level
+
+    return bisected(rise, low, high)
+
+
+def bisected(rise, low, high):
+    """The root of an increasing function, to 40 digits."""
+    for _ in range(30):
+        middle = (low + high) / 2
+        low, high = (middle, high) if rise(middle) < 0 else (low, middle)
+    return mp.findroot(rise, (low, high), solver="anderson", tol=mp.mpf(10) ** -70, verify=False)
+
+
+def float_condition(share, y):
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(share < 1, y + np.log(share) - np.log1p(-np.minimum(share, 1.0)), np.inf)
+
+
+def numbers_of(middle):
+    """A `Middle` as numbers."""
+    return [("rising", "middle", "falling").index(middle.shape), middle.place, middle.log_value, middle.log_last]
+
+
+def middle_place(y, slope, q):
+    """The place at a y, from u(1)/u(place) = e^y; 0 where it would lie before the first token."""
+    start = mp.mpf(q) / (1 + mp.mpf(slope) * q)
+    grown = steps(1, slope, q) * mp.exp(-y) - start
+    return mp.log1p(mp.mpf(slope) * grown) / slope if grown > 0 else mp.mpf(0)
+
+
+@oracle(
+    "causal.find_middle",
+    draws={"c": lambda rng: max(time(rng), 1e-290), "slope": slope, "relative_dilution": dilution},
+    relation=lambda a: a["c"] <= 1e4 and a["slope"] <= 1e4,
+    cases=(
+        {"c": 1e-10, "slope": 1e-3, "relative_dilution": 0.0},
+        {"c": 1.0, "slope": 1e4, "relative_dilution": 0.0},
+        {"c": 5000.0, "slope": 1e4, "relative_dilution": 0.0},
+        {"c": 30.0, "slope": 1e6, "relative_dilution": 0.0},
+        {"c": 1e5, "slope": 1e6, "relative_dilution": 0.0},
+        {"c": 1e-290, "slope": 1.0, "relative_dilution": 0.0},
+        {"c": 1.0, "slope": 1.0, "relative_dilution": 0.0},
+        {"c": 2.39, "slope": 3.0, "relative_dilution": 0.0},
+        {"c": 2.4, "slope": 3.0, "relative_dilution": 0.0},
+        {"c": 0.5, "slope": 1.0, "relative_dilution": 0.05},
+        {"c": 0.5, "slope": 1.0, "relative_dilution": 0.5},
+        {"c": 0.5, "slope": 0.0, "relative_dilution": 0.5},
+        {"c": 1e8, "slope": 1.0, "relative_dilution": 1e8},
+    ),
+    result=numbers_of,
+    fresh=1,
+)
+def find_middle(c, slope, relative_dilution):
+    c, q = mp.mpf(c), relative_dilution
+    slowed = c / (1 + mp.mpf(slope) * q)
+    last = log(kept(c, 1, 1, slope, q))
+    y = None
+    if slope:
+        y = crossing(
+            lambda y: hop_slope(slowed, y),
+            final_level(slope, q),
+            lambda y: float_condition(float_slope(float(slowed), y), y),
+        )
+    if y is None:
+        return [2, 1, last, last]
+    place = middle_place(y, slope, q)
+    return [int(place > 0), place, log(kept(c, 1, place, slope, q)), last]
+
+
+@oracle("causal.recency_threshold")
+def recency_threshold(slope):
+    return -2 * mp.expm1(-mp.mpf(slope))
+
+
+@oracle(
+    "causal.last_middle_time",
+    draws={
+        "slope": lambda rng: min(slope(rng), 1e4),
+        "relative_dilution": lambda rng: 0.0 if rng.random() < 0.5 else dilution(rng),
+    },
+    cases=(
+        {"slope": 0.0, "relative_dilution": 1.0},
+        {"slope": 1e-12, "relative_dilution": 0.0},
+        {"slope": 1.3862943611198906, "relative_dilution": 0.0},
+        {"slope": 1.3862943611198908, "relative_dilution": 0.0},
+        {"slope": 1e6, "relative_dilution": 0.0},
+        {"slope": 3.0, "relative_dilution": 0.01},
+        {"slope": 1.0, "relative_dilution": 100.0},
+    ),
+    fresh=1,
+)
+def last_middle_time(slope, relative_dilution):
+    """The largest c of all whose condition comes up to the level at some y >= 0."""
+    if slope == 0:
+        return mp.mpf(0)
+    level = final_level(slope, relative_dilution)
+    slowing = 1 + mp.mpf(slope) * relative_dilution
+
+    def time_of(y):
+        """The c at which R(y) = 1/(1 + e^{y - level}), in floats."""
+        share = special.expit(float(level) - y)
+        low, high = 2 * share, 2 * share * (1 + y) + share**2 * y * 2
+        for _ in range(70):
+            middle = (low + high) / 2
+            above = float_slope(middle, y) > share
+            low, high = np.where(above, low, middle), np.where(above, middle, high)
+        return low
+
+    grid = np.unique(np.concatenate([np.linspace(0, max(float(level), 1.0) + 30, 3001), np.geomspace(1e-3, 30, 1000)]))
+    times = time_of(grid)
+    k = int(np.argmax(times))
+    if times[k] <= times[0] * (1 + 1e-11):  # the condition rises from y = 0 on
+        c, y = 2 / (1 + mp.exp(-level)), mp.mpf(0)
+        return c * slowing
+
+    def mp_time(y):
+        return mp.findroot(
+            lambda c: hop_slope(c, y) - 1 / (1 + mp.exp(y - level)),
+            (times[k] * (1 - 1e-6), times[k]),
+            solver="secant",
+            tol=mp.mpf(10) ** -80,
+            verify=False,
+        )
+
+    def falling(y):
+        c = mp_time(y)
+        z = 2 * mp.sqrt(c * y)
+        return 1 + mp.sqrt(c / y) * (bessel(3, z) / bessel(2, z) - 2 * bessel(2, z) / bessel(1, z))
+
+    y = bisected(falling, mp.mpf(grid[k - 1]), mp.mpf(grid[min(k + 1, len(grid) - 1)]))
+    c = mp_time(y)
+    return c * slowing if middle_place(y, slope, relative_dilution) > 0 else mp.mpf(0)
+
+
+def rate_of(n, beta):
+    """n^2 I_n(beta)."""
+    beta = mp.mpf(beta)
+    return n**2 * (beta / 2) ** n / mp.factorial(n) * mp.hyp0f1(n + 1, beta**2 / 4)
+
+
+def soft_modes(t, beta, vocabulary):
+    """Weights and times of the degrees; None where a time is above 1e8."""
+    count = 60 + int(13 * beta**0.5)
+    modes = [(mp.exp(-((mp.pi * n / vocabulary) ** 2) / 2), t * rate_of(n, beta)) for n in range(1, count)]
+    return modes if max(c for _, c in modes) <= 1e8 else None
+
+
+def soft(modes, place, slope):
+    """The soft profile, from the degrees that matter."""
+    logs = [mp.log(w) + log(c) + 2 * mp.sqrt(c * ratio(1, place, slope)) for w, c in modes]
+    return mp.fsum(
+        w * kept(c, 1, place, slope) for (w, c), size in zip(modes, logs, strict=True) if size > max(logs) - 120
+    )
+
+
+SOFT = {
+    "t": lambda rng: float(10 ** rng.uniform(-3, 1)) if rng.random() < 0.7 else float(10.0 ** rng.integers(-290, 290)),
+    "beta": lambda rng: (
+        float(10 ** rng.uniform(-1, 1)) if rng.random() < 0.7 else float(rng.choice([1e-290, 1e-6, 100.0]))
+    ),
+    "source": place,
+    "slope": slope,
+    "vocabulary": lambda rng: int(rng.choice([1, 2, 8, 64, 10**6])),
+}
+SOFT_CASES = (
+    {"t": 1e6, "source": 1e-9, "beta": 3.0, "slope": 1.0, "vocabulary": 8},
+    {"t": 1e-39, "source": 0.5, "beta": 100.0, "slope": 1.0, "vocabulary": 1},
+    {"t": 1e-297, "source": 0.5, "beta": 690.0, "slope": 1.0, "vocabulary": 2},
+    {"t": 1e3, "source": 0.3, "beta": 1e-290, "slope": 0.0, "vocabulary": 1000},
+    {"t": 1.0, "source": 0.5, "beta": 1.0, "slope": 1.0, "vocabulary": 8},
+)
+
+
+@oracle("causal.soft_profile", draws=SOFT, cases=SOFT_CASES, fresh=1)
+def soft_profile(t, source, beta, slope, vocabulary):
+    modes = soft_modes(t, beta, vocabulary)
+    return soft(modes, source, slope) if modes else None
+
+
+@oracle(
+    "causal.soft_accuracy",
+    draws=SOFT | {"context": lambda rng: float(rng.choice([2.0, 1e3, 1e300]))},
+    cases=({"t": 1.0, "source": 0.5, "beta": 1.0, "slope": 1.0, "vocabulary": 8, "context": 100.0},),
+    count=16,
+    fresh=1,
+)
+def soft_accuracy(t, source, beta, slope, vocabulary, context):
+    modes = soft_modes(t, beta, vocabulary)
+    signal = soft(modes, source, slope) / context if modes else None
+    return (mp.sqrt(mp.pi / 2) + mp.sqrt(2 * mp.pi) * signal) / vocabulary if modes else None
+
+
+RATED = {key: SOFT[key] for key in ("beta", "slope", "vocabulary")}
+
+
+@oracle(
+    "causal.soft_critical_time",
+    draws=RATED,
+    cases=({"beta": 690.0, "slope": 1e-300, "vocabulary": 1}, {"beta": 9.0, "slope": 1.2, "vocabulary": 64}),
+    fresh=1,
+)
+def soft_critical_time(beta, slope, vocabulary):
+    modes = [(w, c) for w, c in soft_modes(mp.mpf(10) ** -320, beta, vocabulary)]
+    first, second = mp.fsum(w * c for w, c in modes), mp.fsum(w * c * c for w, c in modes)
+    return recency_threshold(slope) * first / second * mp.mpf(10) ** -320
+
+
+@oracle(
+    "causal.theorem_time",
+    draws={key: SOFT[key] for key in ("beta", "slope")},
+    cases=({"beta": 690.0, "slope": 3.0}, {"beta": 2.0, "slope": 1e-12}),
+    fresh=1,
+)
+def theorem_time(beta, slope):
+    fastest = max(rate_of(n, beta) for n in range(1, 60 + int(13 * beta**0.5)))
+    return min(3 - mp.sqrt(3), recency_threshold(slope)) / fastest
+
+
+@oracle(
+    "causal.find_soft_middle",
+    draws={key: SOFT[key] for key in ("t", "beta", "slope", "vocabulary")},
+    relation=lambda a: a["slope"] <= 1e3 and 1e-3 <= a["t"] <= 1e3 and a["beta"] <= 10,
+    cases=(
+        {"t": 1.0, "beta": 1.0, "slope": 1.0, "vocabulary": 8},
+        {"t": 2.0, "beta": 1.0, "slope": 1.0, "vocabulary": 8},
+        {"t": 0.3, "beta": 2.0, "slope": 1.0, "vocabulary": 8},
+        {"t": 30.0, "beta": 1.0, "slope": 1.0, "vocabulary": 8},
+        {"t": 3.0, "beta": 1.0, "slope": 4.0, "vocabulary": 64},
+        {"t": 20.0, "beta": 1.0, "slope": 40.0, "vocabulary": 64},
+        {"t": 1e-290, "beta": 600.0, "slope": 2.0, "vocabulary": 3},
+        {"t": 1e-3, "beta": 1e-200, "slope": 2.0, "vocabulary": 3},
+        {"t": 1.0, "beta": 1.0, "slope": 0.0, "vocabulary": 8},
+    ),
+    result=numbers_of,
+    count=8,
+    quick=10,
+    fresh=1,
+)
+def find_soft_middle(t, beta, slope, vocabulary):
+    modes = soft_modes(mp.mpf(t), beta, vocabulary)
+    if modes is None:
+        return None
+    last = log(soft(modes, 1, slope))
+    parts, times = np.array([[float(mp.log(w)), float(log(c))] for w, c in modes if c > 0]).T
+    size = np.exp(times)
+
+    def share(y):
+        values = [(w * paths(c, y), hop_slope(c, y)) for w, c in modes]
+        return mp.fsum(p * r for p, r in values) / mp.fsum(p for p, _ in values)
+
+    def floats(y):
+        z = 2 * np.sqrt(size) * np.sqrt(y[:, None])
+        far = np.maximum(z, 1e-2)
+        logs = parts + times + np.where(z > 1e-2, z + np.log(2 * special.ive(1, far) / far), z**2 / 8)
+        shares = np.exp(logs - logs.max(axis=1, keepdims=True))
+        return float_condition(np.sum(shares * float_slope(size, y[:, None]), 1) / shares.sum(1), y)
+
+    with mp.workdps(30):
+        y = crossing(share, final_level(slope, 0.0), floats) if slope else None
+        if y is None:
+            return [2, 1, last, last]
+        place = middle_place(y, slope, 0.0)
+        return [1, place, log(soft(modes, place, slope)), last]

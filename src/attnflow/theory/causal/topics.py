@@ -143,28 +143,32 @@ def _lead(c: np.ndarray, y: np.ndarray) -> np.ndarray:
 def _diluted_lead(c: np.ndarray, y: np.ndarray, behind: np.ndarray) -> np.ndarray:
     """The same with dilution, where the early signal comes from y to y + behind: no difference of probabilities."""
 
-    def log_heard(x: np.ndarray, c: np.ndarray) -> np.ndarray:
-        # log of psi_c(y) e^{-y-c} dy/dx at y = x^2
+    def log_heard(x: np.ndarray, c: np.ndarray, low: np.ndarray) -> np.ndarray:
+        # log of psi_c(y) e^{-y-c} dy/dx at y = x^2, over e^{-(sqrt c - sqrt y)^2} at its lower end
         root_c = np.sqrt(c)
-        return np.log(2 * x) + np.log(c) + log_scaled_paths(2 * root_c * x) - (x - root_c) ** 2
+        exponent = (x - low) * (2 * root_c - x - low)
+        return np.log(2 * x) + np.log(c) + log_scaled_paths(2 * root_c * x) + exponent
 
     low, middle = np.sqrt(y), np.sqrt(c)
     high = np.minimum(np.sqrt(y + behind), np.maximum(middle, low) + 9)  # e^{-81} is left beyond
-    early = log_integral(log_heard, low, high, c, points=np.stack([middle - 3, middle], -1))
-    return np.asarray(early - log_poisson_order(c, y)[1])
+    early = log_integral(log_heard, low, high, c, low, points=np.stack([middle - 3, middle], -1))
+    return np.asarray(early - log_poisson_order(c, y, scale="peak")[1])
 
 
-def log_poisson_order(c: np.ndarray, y: np.ndarray, *, signal: bool = False) -> tuple[np.ndarray, np.ndarray]:
+def log_poisson_order(c: np.ndarray, y: np.ndarray, *, scale: str = "one") -> tuple[np.ndarray, np.ndarray]:
     """log P(N_c > N_y) and log P(N_c <= N_y), N_c and N_y independent Poisson variables of means c and y.
 
     Sums over the values of N_c - N_y, whose probabilities e^{-c-y} (c/y)^{k/2} I_k(2 sqrt(c y)) follow from that of 0
     by the continued fraction of their quotients: the smaller tail directly, the other as its complement (Skellam 1946).
-    With `signal` both are multiplied by e^c, without a difference of large numbers where c is much larger than y.
+    Both are multiplied by `scale`, without a difference of large exponents: 1, e^c for "signal", or
+    e^{(sqrt c - sqrt y)^2} for "peak".
     """
     c, y = np.broadcast_arrays(c, y)
     z = 2 * np.sqrt(c) * np.sqrt(y)
-    exponent = np.sqrt(y) * (2 * np.sqrt(c) - np.sqrt(y)) if signal else -(_gap(c, y) ** 2)
-    whole = c if signal else np.zeros(())
+    both = np.sqrt(c) + np.sqrt(y)
+    gap = (c - y) / np.where(both > 0, both, 1.0)  # sqrt(c) - sqrt(y)
+    whole = {"one": 0.0 * c, "signal": c, "peak": gap**2}[scale]
+    exponent = {"one": -(gap**2), "signal": np.sqrt(y) * (2 * np.sqrt(c) - np.sqrt(y)), "peak": 0.0 * c}[scale]
     none = np.asarray(np.log(i0e(z)) + exponent)
     with np.errstate(divide="ignore", invalid="ignore"):
         # beyond nine standard deviations, or where quotients of sqrt(y/c) have multiplied, e^{-40} is left
@@ -185,12 +189,6 @@ def log_poisson_order(c: np.ndarray, y: np.ndarray, *, signal: bool = False) -> 
     return np.minimum(above, whole), np.minimum(below, whole)
 
 
-def _gap(c: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """sqrt(c) - sqrt(y)."""
-    both = np.sqrt(c) + np.sqrt(y)
-    return np.asarray((c - y) / np.where(both > 0, both, 1.0))
-
-
 def _distance(share: np.ndarray, slope: np.ndarray, place: np.ndarray, q: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
     """y of a place after the switch (0 up to it), and whether it is after."""
     share, slope, place = np.broadcast_arrays(share, slope, place)
@@ -201,7 +199,7 @@ def _log_signals(
     c: np.ndarray, share: np.ndarray, slope: np.ndarray, place: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     y, behind = _distance(share, slope, place)
-    early, late = log_poisson_order(c, y, signal=True)
+    early, late = log_poisson_order(c, y, scale="signal")
     return np.where(behind, early, c), np.where(behind, late, -np.inf)
 
 
