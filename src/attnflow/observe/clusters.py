@@ -15,14 +15,13 @@ import numpy as np
 
 from attnflow import sketches
 from attnflow.axes import Number
-from attnflow.checks import number
 from attnflow.describe import html_table, listed
-from attnflow.errors import InvalidInput
 from attnflow.fields.argument_checks import checked_arguments
 from attnflow.observe.linked import Links, components, mass_around
 from attnflow.observe.observable import observable
 from attnflow.precision import in_float64
 from attnflow.spaces import AbstractSpace
+from attnflow.special.formula import Other, Reals, formula
 from attnflow.tokens import Measure, Tokens
 from attnflow.tokens.labels import label_array
 
@@ -30,7 +29,8 @@ LADDER = 8
 """Clusters are described in arrays of 1, 8, 64, 512 rows, then of powers of two."""
 WIDEST = 0.5  # radians: at beta < 4 the kernel is so wide that a larger scale would call everything one cluster
 
-
+SYSTEM = Other("tokens of one system, no two of them at the distance `scale` to within rounding")
+SCALE, SHARE = Reals(0.0, ends="none", scalar=True), Reals(0.5, 1.0, scalar=True)
 SHOWN = 8
 """Clusters, and tokens of a cluster, that a notebook lists."""
 
@@ -97,20 +97,17 @@ class Clusters:
         return bool(self.radii.max() <= self.scale)
 
 
+@formula(beta=Reals(0.0, scalar=True), relative=4e-16)
 def cluster_scale(beta: Number) -> float:
     """The linking angle for inverse temperature beta: beta^(-1/2), the range of the pair force, at most 0.5.
 
     Closer than about beta^(-1/2) a pair contracts its relative disturbances (arXiv:2410.06833). A negative beta repels,
     has no such range and is refused.
     """
-    beta = number("beta", beta)
-    if beta < 0:
-        raise InvalidInput(
-            f"`beta` is {beta:g}, where tokens repel each other; give at least 0, or choose an angle as `scale`."
-        )
-    return min(WIDEST, 1.0 / math.sqrt(beta)) if beta > 0 else WIDEST
+    return 1 / max(1 / WIDEST, math.sqrt(beta))
 
 
+@formula(tokens=SYSTEM, scale=SCALE, share=SHARE, relative=1e-15, absolute=4e-15)
 @checked_arguments
 def clusters(tokens: Tokens | Measure, *, scale: float, share: float = 1.0) -> Clusters:
     """The connected components of tokens linked within the distance `scale` (an angle on the sphere), one system.
@@ -124,9 +121,6 @@ def clusters(tokens: Tokens | Measure, *, scale: float, share: float = 1.0) -> C
 
 
 def _clusters(tokens: Tokens | Measure, scale: float, share: float) -> Clusters:
-    scale, share = number("scale", scale), number("share", share, low=0.5, high=1.0)
-    if not scale > 0:
-        raise InvalidInput(f"`scale` is {scale}; give a positive angle, say `cluster_scale(beta)`.")
     if tokens.present is not None:
         return _of_some(tokens, np.asarray(tokens.present), scale, share)
     x = np.asarray(tokens.positions, dtype=np.float64)
@@ -142,6 +136,7 @@ def _clusters(tokens: Tokens | Measure, scale: float, share: float) -> Clusters:
 
 
 @observable
+@formula(tokens=SYSTEM, scale=SCALE, share=SHARE)
 @checked_arguments
 def cluster_count(tokens: Tokens | Measure, *, scale: float, share: float = 1.0) -> np.int64:
     """The number of `clusters` of one system, on the host."""

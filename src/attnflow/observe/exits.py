@@ -12,6 +12,7 @@ from attnflow import sketches
 from attnflow.checks import reals, shown
 from attnflow.describe import html_table
 from attnflow.errors import InvalidInput
+from attnflow.special.formula import Other, Reals, formula
 
 
 class Estimate(NamedTuple):
@@ -147,6 +148,13 @@ class ExitDistribution:
         return Kolmogorov(distance, float(kstwo.ppf(self.confidence, self.n)))
 
 
+@formula(
+    log_times=Other("logarithms of times, NaN or infinity where none was seen"),
+    confidence=Reals(0.0, 1.0, "none", scalar=True),
+    until=Other("a logarithm of a time, or infinity"),
+    relative=1e-13,
+    absolute="1e-14 * np.max(np.abs(np.where(np.isfinite(log_times), log_times, 0.0)))",
+)
 def exit_distribution(log_times: ArrayLike, confidence: float = 0.95, *, until: float = np.inf) -> ExitDistribution:
     """The distribution of the logarithms of exit times, one for each of independent seeds.
 
@@ -159,11 +167,9 @@ def exit_distribution(log_times: ArrayLike, confidence: float = 0.95, *, until: 
     if given.ndim != 1 or len(given) == 0:
         raise InvalidInput(f"`log_times` has shape {given.shape}; give one for each seed, shape (seeds,).")
     times = np.sort(given)  # NaN comes last
-    level, end = reals(confidence), reals(until)
+    end = reals(until)
     if end is None or end.ndim:
         raise InvalidInput(f"`until` is {shown(until)}; give the logarithm of a time.")
-    if level is None or level.ndim or not 0 < level < 1:
-        raise InvalidInput(f"`confidence` is {shown(confidence)}; give a probability strictly between 0 and 1.")
     times[np.isnan(times)] = np.inf
     exits = times[times < np.inf]
     if np.isnan(until) or (len(exits) and exits[-1] > until):

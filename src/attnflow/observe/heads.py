@@ -24,11 +24,17 @@ from attnflow.fields.queries import AtTokens
 from attnflow.kernels import cast
 from attnflow.observe.observable import observable
 from attnflow.precision import in_float64, is_concrete, is_traced
+from attnflow.special.formula import Other, formula
 from attnflow.sums import over_pairs
 from attnflow.tokens import Measure, Tokens
 
+FIELD = Other("attention of beta up to 1000, not 0, with matrices of norm 1; accuracies grow with larger ones")
+SYSTEM = Other("tokens of length 1, one system")
+TIME = Other("a time")
+
 
 @observable
+@formula(field=FIELD, tokens=SYSTEM, t=TIME, relative=1e-11)
 @checked_arguments
 @in_float64
 def interaction_energy(field: Attention, tokens: Tokens | Measure, t: Any = 0.0) -> Any:
@@ -41,6 +47,7 @@ def interaction_energy(field: Attention, tokens: Tokens | Measure, t: Any = 0.0)
 
 
 @observable
+@formula(field=FIELD, tokens=SYSTEM, t=TIME, relative=1e-11, absolute=1e-15)
 @checked_arguments
 @in_float64
 def energy_rate(field: Attention, tokens: Tokens | Measure, t: Any = 0.0) -> Any:

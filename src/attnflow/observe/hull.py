@@ -7,10 +7,14 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from numpy.typing import ArrayLike
 
-from attnflow.checks import number, reals, shown
+from attnflow.checks import reals, shown
 from attnflow.errors import InvalidInput
+from attnflow.special.formula import Other, Reals, formula
 from attnflow.special.numbers import Numbers
 
+POINTS = Other("points (point, dim)")
+MATRIX = Other("an attention matrix (query, key)")
+TOL = Reals(0.0, scalar=True)
 FLAT = 1e-12
 """Points whose extent in some direction is below this, relative to their largest extent, are flat in it."""
 APART = 1e-6
@@ -27,6 +31,7 @@ class Hull:
     """Indices of the vertices: from left to right in d = 1, counter-clockwise in d = 2, else ascending."""
 
 
+@formula(points=POINTS, relative=1e-13, absolute="1e-14 * np.max(np.abs(points)) ** np.shape(points)[-1]")
 def convex_hull(points: ArrayLike) -> Hull:
     """The convex hull of `points`, positions (point, dim) of one system.
 
@@ -53,12 +58,14 @@ def convex_hull(points: ArrayLike) -> Hull:
     return Hull(float(hull.volume), np.array(hull.vertices if rank == 2 else np.sort(hull.vertices), int))
 
 
+@formula(matrix=MATRIX, tol=TOL)
 def leaders(matrix: ArrayLike, tol: float = 1e-6) -> Int[np.ndarray, " leader"]:
     """The tokens j that some row of an attention matrix (query, key) gives a weight of at least 1 - tol."""
     a = _array("matrix", matrix, 2)
-    return np.flatnonzero((a >= 1 - _tolerance(tol)).any(axis=0))
+    return np.flatnonzero((1 - a <= tol).any(axis=0))
 
 
+@formula(matrix=MATRIX, tol=TOL)
 def boolean_rows(matrix: ArrayLike, tol: float = 1e-6) -> Bool[np.ndarray, " query"]:
     """Which rows of an attention matrix (query, key) are a unit vector e_j, every entry up to `tol`.
 
@@ -66,9 +73,14 @@ def boolean_rows(matrix: ArrayLike, tol: float = 1e-6) -> Bool[np.ndarray, " que
     """
     a = _array("matrix", matrix, 2)
     nearest = np.eye(a.shape[1])[np.argmax(a, axis=1)]
-    return np.abs(a - nearest).max(axis=1) <= _tolerance(tol)
+    return np.abs(a - nearest).max(axis=1) <= tol
 
 
+@formula(
+    points=POINTS,
+    value=Other("a matrix whose eigenvalue of largest real part is real and at least 0.1 |V| away from the others"),
+    absolute="1e-11 * np.max(np.abs(points))",
+)
 def hyperplane_coordinates(points: ArrayLike, value: ArrayLike) -> Numbers:
     """<phi*, z> for every point z: the coordinate that takes at most three limits under `Rescaled` attention.
 
@@ -99,6 +111,7 @@ def hyperplane_coordinates(points: ArrayLike, value: ArrayLike) -> Numbers:
     return x @ (dual / (dual @ phi))
 
 
+@formula(points=POINTS, tol=TOL, absolute="1e-15 * np.max(np.abs(points))")
 def distinct(points: ArrayLike, tol: float) -> Float[np.ndarray, "limit *dim"]:
     """One representative, the mean, of every group of `points`: numbers on the line, or points (point, dim).
 
@@ -113,7 +126,7 @@ def distinct(points: ArrayLike, tol: float) -> Float[np.ndarray, "limit *dim"]:
     from scipy.sparse.csgraph import connected_components
     from scipy.spatial import cKDTree
 
-    i, j = cKDTree(rows).query_pairs(_tolerance(tol), output_type="ndarray").T
+    i, j = cKDTree(rows).query_pairs(tol, output_type="ndarray").T
     count, label = connected_components(coo_array((np.ones(len(i)), (i, j)), shape=(len(rows), len(rows))))
     sizes = np.bincount(label, minlength=count)
     means = np.stack([np.bincount(label, column, minlength=count) / sizes for column in rows.T], axis=1)
@@ -135,7 +148,3 @@ def _reals(name: str, values: Any) -> np.ndarray:
     if array is None:
         raise InvalidInput(f"`{name}` is {shown(values)}; give an array of real numbers.")
     return array
-
-
-def _tolerance(tol: float) -> float:
-    return number("tol", tol, low=0.0)

@@ -16,8 +16,11 @@ from attnflow.observe.linked import components
 from attnflow.observe.observable import observable
 from attnflow.precision import in_float64
 from attnflow.spaces import Sphere
+from attnflow.special.formula import Integers, Other, Reals, formula
 from attnflow.tokens import Measure, Tokens
 
+SYSTEM = Other("tokens of one system on a sphere, no mode of which is about to split or to vanish")
+BETA = Reals(0.0, 1e6, scalar=True)
 MOST = 4096
 """Tokens from which the ascent starts, unless `starts` is given; of more tokens, every k-th."""
 
@@ -39,6 +42,14 @@ class Modes:
         return len(self.positions)
 
 
+@formula(
+    tokens=SYSTEM,
+    beta=BETA,
+    starts=Other("unit vectors, or None for the tokens"),
+    tol=Reals(1e-13, 0.1, scalar=True),
+    iterations=Integers(1, scalar=True),
+    relative="1e-12 + tol",
+)
 @checked_arguments
 @in_float64
 def modes(
@@ -64,6 +75,7 @@ def modes(
 
 
 @observable
+@formula(tokens=SYSTEM, beta=BETA)
 @checked_arguments
 def mode_count(tokens: Tokens | Measure, beta: float) -> np.int64:
     """The number of `modes` of one system on a sphere, on the host."""

@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from attnflow.axes import one_system
-from attnflow.checks import whole
 from attnflow.errors import InvalidInput, TooLarge
 from attnflow.feasible import LARGEST_TABLE, length
 from attnflow.fields import Attention
@@ -18,11 +17,13 @@ from attnflow.fields.pairs import Pairs
 from attnflow.kernels import cast
 from attnflow.observe.observable import observable
 from attnflow.precision import in_float64, is_traced
+from attnflow.special.formula import Integers, Other, formula
 from attnflow.sums import Tiled
 from attnflow.tokens import Measure, Tokens, all_present
 
 
 @observable
+@formula(tokens=Other("tokens of length up to 1"), limit=Integers(1, scalar=True), absolute=4e-16)
 @checked_arguments
 def overlaps(tokens: Tokens | Measure, *, limit: int = LARGEST_TABLE) -> np.ndarray:
     """The matrix of <x_i, x_j>, shape (..., n, n), for at most `limit` tokens."""
@@ -31,16 +32,23 @@ def overlaps(tokens: Tokens | Measure, *, limit: int = LARGEST_TABLE) -> np.ndar
     return np.asarray(tokens.positions) @ np.swapaxes(np.asarray(tokens.positions), -1, -2)
 
 
+@formula(
+    tokens=Other("tokens, one system"),
+    bins=Integers(1, scalar=True),
+    block=Integers(1, scalar=True),
+    relative=1e-14,
+)
 @checked_arguments
 def overlap_histogram(tokens: Tokens | Measure, *, bins: int = 100, block: int = 1024) -> tuple[np.ndarray, np.ndarray]:
     """(density, edges): histogram over [-1, 1] of <x_i, x_j>/(|x_i| |x_j|), i < j, weights m_i m_j; one system.
+
+    Overlaps on an edge, or within rounding below it, belong to the upper bin.
 
     Works through blocks of `block` tokens, so memory is O(block^2).
     """
     tokens.single()
     tokens = tokens.member()  # without absent rows
     length("bins", bins, 1, 4)
-    whole("block", block, 1)
     edges = np.linspace(-1.0, 1.0, bins + 1)
     x, m = np.asarray(tokens.positions), np.asarray(tokens.masses)
     norms = np.linalg.norm(x, axis=1, keepdims=True)
@@ -74,6 +82,13 @@ def counted(values: np.ndarray, weights: np.ndarray | None, bins: int) -> np.nda
 
 
 @observable
+@formula(
+    field=Other("attention of beta up to 1000 and matrices of norm 1; the error grows with larger ones"),
+    tokens=Other("tokens of length 1, one system"),
+    t=Other("a time"),
+    limit=Integers(1, scalar=True),
+    relative=1e-12,
+)
 @checked_arguments
 @in_float64
 def attention_matrix(field: Attention, tokens: Tokens | Measure, t: float = 0.0, *, limit: int = LARGEST_TABLE) -> Any:

@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from attnflow.special.formula import Other, Reals, formula
+
 
 class Plateau(NamedTuple):
     """One stretch of constant cluster count; times as natural logarithms, for they may be beyond float range."""
@@ -25,6 +27,14 @@ class Plateau(NamedTuple):
         return _time(self.log_end)
 
 
+@formula(
+    time=Other("times, ascending from 0 or later"),
+    count=Other("the number of clusters at each time"),
+    condensed=Other("whether clusters are tight at each time"),
+    energy=Other("the energy at each time"),
+    factor=Reals(1.0, scalar=True),
+    relative=1e-15,
+)
 def plateaus(
     time: np.ndarray, count: np.ndarray, condensed: np.ndarray, energy: np.ndarray, *, factor: float = 2.0
 ) -> list[Plateau]:

@@ -27,6 +27,7 @@ from attnflow.checks import shown
 from attnflow.errors import InvalidInput
 from attnflow.fields.argument_checks import checked_arguments
 from attnflow.spaces import Sphere
+from attnflow.special.formula import Other, Reals, formula
 from attnflow.tokens import Tokens, all_present
 
 if TYPE_CHECKING:
@@ -68,6 +69,12 @@ class _Groups(NamedTuple):
     drop: Float[np.ndarray, " token"]
 
 
+@formula(
+    tokens=Other("tokens on a sphere, one system; groups narrower than 1e-6 lose digits by the rounding of positions"),
+    labels=Other("an integer for each token"),
+    beta=Reals(0.0, 1e4, "right", scalar=True),
+    relative=1e-10,
+)
 @checked_arguments
 def slow_motion(tokens: Tokens, labels: ArrayLike, beta: float) -> SlowMotion:
     """The hypotheses of slow motion for one system on a sphere whose groups are named by `labels`, an integer a token.
@@ -80,9 +87,8 @@ def slow_motion(tokens: Tokens, labels: ArrayLike, beta: float) -> SlowMotion:
     if not isinstance(tokens.space, Sphere):
         raise InvalidInput(f"`tokens` live on {tokens.space}; the energy is defined on a sphere.")
     all_present(tokens, "slow_motion")
-    b = float(positive("beta")(beta))
     names = _members(labels, tokens.n)
-    return _measure(np.asarray(tokens.positions, np.float64), np.asarray(tokens.masses, np.float64), names, b)[0]
+    return _measure(np.asarray(tokens.positions, np.float64), np.asarray(tokens.masses, np.float64), names, beta)[0]
 
 
 def slow_motion_along(

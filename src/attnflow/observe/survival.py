@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from attnflow.checks import number, shown
 from attnflow.errors import InvalidInput
 from attnflow.observe.exits import Estimate
+from attnflow.special.formula import Other, Reals, formula
 
 
 class Mean(NamedTuple):
@@ -152,6 +153,13 @@ class Survival:
         return value, low, np.where(inside, high, before)
 
 
+@formula(
+    times=Other("times, NaN or infinity where none was seen"),
+    until=Other("ends of observation"),
+    confidence=Reals(0.0, 1.0, "none", scalar=True),
+    relative=1e-12,
+    absolute="1e-14 * np.max(np.abs(np.where(np.isfinite(times), times, 0.0)))",
+)
 def survival(times: ArrayLike, until: ArrayLike = np.inf, *, confidence: float = 0.95) -> Survival:
     """The distribution of times of which some were not seen, one time for each of independent seeds.
 
@@ -165,8 +173,6 @@ def survival(times: ArrayLike, until: ArrayLike = np.inf, *, confidence: float =
     ends = np.array(until, dtype=np.float64)
     if ends.shape not in ((), found.shape) or np.isnan(ends).any():
         raise InvalidInput(f"`until` is {shown(until)}; give one end of observation, or one for each of {len(found)}.")
-    if not 0 < confidence < 1:
-        raise InvalidInput(f"`confidence` is {shown(confidence)}; give a probability strictly between 0 and 1.")
     seen = found < np.inf
     late = seen & (found > ends)
     if late.any():
