@@ -66,6 +66,19 @@ def test_examples_run(part, tmp_path, monkeypatch):
                 raise AssertionError(f"an example of {page.name} fails: {block}") from error
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/architecture.md", "docs/gallery.md"])
+def test_pages_count_the_experiments_that_there_are(page):
+    counts = re.findall(r"\b(\d+) (?:experiments|(?:published|reproduced) results)\b", (ROOT / page).read_text())
+    assert counts == [str(len(experiments.names()))]
+
+
+def test_the_gallery_lists_every_experiment():
+    assert (
+        re.findall(r"^\| \[([a-z0-9-]+)\]", (ROOT / "docs" / "gallery.md").read_text(), flags=re.M)
+        == experiments.names()
+    )
+
+
 def test_the_specification_of_the_models_page_is_one():
     text = re.search(r"```toml\n(.*?)```", (ROOT / "docs" / "models.md").read_text(), flags=re.S).group(1)
     made = parse_spec(text).work

@@ -1,5 +1,6 @@
 """Values and paths as refusals show them. Light: the command line needs it before anything else is imported."""
 
+import math
 import os
 import unicodedata
 from pathlib import Path
@@ -9,6 +10,8 @@ from attnflow.errors import InvalidInput
 
 LONGEST = 60
 """Characters of a value that a message shows."""
+PLAIN = 6
+"""Times between 10^-6 and 10^6 are shown as plain numbers."""
 LONGEST_NAME = 200
 """Bytes of the name of a file; most file systems take 255, and names get endings."""
 
@@ -20,6 +23,19 @@ def shown(value: Any) -> str:
     except ValueError:  # Python writes integers of up to 4300 digits
         text = f"an integer of {value.bit_length()} bits" if isinstance(value, int) else type(value).__name__
     return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
+
+
+def time_shown(log_time: float, digits: int = 9) -> str:
+    """The time t of this natural logarithm, as a number or, where it is large or small, as a power of ten: "10^79.7".
+
+    The digits are those of t, or those of the exponent.
+    """
+    exponent = log_time / math.log(10)
+    return (
+        f"{math.exp(log_time):.{digits}g}"
+        if abs(exponent) < PLAIN or log_time == -math.inf
+        else f"10^{exponent:.{digits}g}"
+    )
 
 
 def bytes_shown(count: float) -> str:

@@ -12,7 +12,9 @@ import time
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
+import numpy as np
 import pytest
+import xarray as xr
 
 from attnflow.cli import console, main
 from attnflow.runs import Run, load_spec
@@ -89,6 +91,12 @@ def test_show_and_list(place):
     table = attnflow("show", "runs/one", cwd=place, check=0).stdout
     for word in ("wall time", "peak memory", "energy", "clusters", "report"):
         assert word in table
+    assert "from t" in table
+    exponent = float(xr.open_zarr(place / "runs/one/arrays.zarr", consolidated=False)["merge_log_time"][-1]) / np.log(
+        10
+    )
+    assert f"consensus at t = 10^{exponent:.9g}." in table
+    assert f"1 at t = 10^{exponent:.5g}" in table
     shown = json.loads(attnflow("show", "runs/one", "--json", cwd=place, check=0).stdout)
     listed = json.loads(attnflow("list", "--json", cwd=place, check=0).stdout)
     assert shown["spec_hash"] == listed[0]["spec_hash"]

@@ -17,7 +17,7 @@ HEADINGS = {
     "energy_at_end": "energy at the end",
     "clusters_at_end": "clusters at the end",
     "plateaus": "plateaus",
-    "log_final_time": "log t at the end",
+    "log_final_time": "ln t at the end",
     "loss_at_start": "loss at the start",
     "loss_at_end": "loss at the end",
     "wall_time": "wall time, s",

@@ -57,33 +57,29 @@ def _print_rows(rows: dict[str, str]) -> None:
 def _flow(name: str, summary: dict[str, Any]) -> dict[str, str]:
     """Of tokens: prints the plateaus; rows of clusters and energy."""
     from attnflow.plots.members import member_name
-    from attnflow.plots.times import is_long, symbol, written
+    from attnflow.plots.times import written
 
     if "plateaus" not in summary:
         out.print(f"[bold]{name}[/bold]")
         return _members(summary["batch"]) if "batch" in summary else {}
-    ends = [(plateau["log_start"], plateau["log_end"]) for plateau in summary["plateaus"]]
-    long = is_long([*sum(ends, ()), summary.get("log_final_time")])
     batch = summary.get("batch")
     of = f" of {member_name(batch)}" if batch else ""
     table = Table()
     proved = any("log_proved" in plateau for plateau in summary["plateaus"])
-    columns = ["clusters", f"from {symbol(long)}", f"to {symbol(long)}", "energy"]
-    for column in columns + [f"apart until {symbol(long)} ≥"] * proved:
+    for column in ["clusters", "from t", "to t", "energy"] + ["apart until t ≥"] * proved:
         table.add_column(column, justify="right")
     for plateau in summary["plateaus"]:
         energy = "–" if plateau["energy"] is None else f"{round(plateau['energy'], 6) + 0.0:.6f}"
-        between = [written(plateau[end], long) for end in ("log_start", "log_end")]
+        between = [written(plateau[end]) for end in ("log_start", "log_end")]
         bound = plateau.get("log_proved")
-        last = ["–" if bound is None else written(bound, long)] * proved
+        last = ["–" if bound is None else written(bound)] * proved
         table.add_row(str(plateau["clusters"]), *between, energy, *last)
     out.print(f"[bold]{name}: {'plateaus' if summary['plateaus'] else 'no plateau'}{escape(of)}[/bold]")
     if summary["plateaus"]:
         out.print(table)
     rows = _energy(summary)
     if "clusters_at_end" in summary:
-        final = written(summary["log_final_time"], long)
-        rows["clusters"] = f"{summary['clusters_at_end']} at {symbol(long)} = {final}"
+        rows["clusters"] = f"{summary['clusters_at_end']} at t = {written(summary['log_final_time'])}"
     if not batch:
         return rows
     own = ", ".join(f"{key} {value}" for key, value in rows.items())
@@ -125,7 +121,7 @@ def _cells(name: str, summary: dict[str, Any]) -> dict[str, str]:
 
 def _merges(name: str, summary: dict[str, Any]) -> dict[str, str]:
     table = Table(title=f"{name}: last merges", title_justify="left", title_style="bold")
-    for column in ("group", "left", "made", "log t: quartile", "median", "quartile"):
+    for column in ("group", "left", "made", "ln t: quartile", "median", "quartile"):
         table.add_column(column, justify="right")
     for row in summary["last_merges"]:
         times = [

@@ -19,6 +19,7 @@ from attnflow.observe.pairs import overlap_histogram
 from attnflow.spaces import AbstractSpace, Sphere
 from attnflow.tokens import Measure, Tokens
 from attnflow.tokens.labels import COORDINATE
+from attnflow.wording import time_shown
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -130,7 +131,7 @@ class AbstractTrajectory(AbstractResult):
         sizes, last = self.dataset.sizes, ""
         if len(self):
             time, log_time = float(self.time[-1]), float(self.log_time[-1])
-            last = f" to t = {time:.6g}" if np.isfinite(time) else f" to log t = {log_time:.6g}"
+            last = f" to t = {time:.6g}" if np.isfinite(time) else f" to t = {time_shown(log_time, 6)}"
         batch = {"members": " × ".join(f"{sizes[d]} {d}" for d in self.dims)} if self.dims else {}
         return {
             "frames": f"{len(self)}{last}",

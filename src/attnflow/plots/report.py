@@ -35,7 +35,7 @@ from attnflow.plots.snapshots import draw_snapshots
 from attnflow.plots.staircase import draw_staircase
 from attnflow.plots.style import lay_out
 from attnflow.plots.summary import plot, summarise
-from attnflow.plots.times import is_long, symbol, written
+from attnflow.plots.times import written
 from attnflow.plots.tree import draw_tree
 from attnflow.random_layers import ConditionalDensity, GramPath
 from attnflow.runs.files import write_atomically, writing
@@ -210,21 +210,20 @@ def _(flow: AbstractTrajectory) -> Account:
         figures["attention"] = draw_attention(data)
     more, words = _observables(flow)
     summary = summarise(data) | summarise_members(flow)
-    long = is_long(p[end] for p in summary["plateaus"] for end in ("log_start", "log_end"))
     rows = [
         [
             p["clusters"],
-            written(p["log_start"], long),
-            written(p["log_end"], long),
+            written(p["log_start"]),
+            written(p["log_end"]),
             "–" if p["energy"] is None else format(round(p["energy"], 6) + 0.0, ".6f"),
         ]
         for p in summary["plateaus"]
     ]
-    heads = ["clusters", f"from {symbol(long)}", f"to {symbol(long)}", "energy"]
+    heads = ["clusters", "from t", "to t", "energy"]
     if any("log_proved" in p for p in summary["plateaus"]):
-        heads.append(f"apart until {symbol(long)} ≥")
+        heads.append("apart until t ≥")
         for row, p in zip(rows, summary["plateaus"], strict=True):
-            row.append("–" if p["log_proved"] is None else written(p["log_proved"], long))
+            row.append("–" if p["log_proved"] is None else written(p["log_proved"]))
     of, batch = "", []
     if flow.dims:
         of = f" of {member_name(summary['batch'])}"
@@ -302,7 +301,7 @@ def _(merges: Merges) -> Account:
         + ["–" if row[name] is None else f"{row[name]:.4g}" for name in columns]
         for row in summary["last_merges"]
     ]
-    heads = ["systems"] * several + ["clusters", "made by", "lower quartile of log t", "median", "upper quartile"]
+    heads = ["systems"] * several + ["clusters", "made by", "lower quartile of ln t", "median", "upper quartile"]
     late = "<p>A merge that has not been made counts as later than its system was followed (Kaplan–Meier).</p>"
     unmade = not np.isfinite(merges.log_time.values).all()
     before = ["<h2>The last merges</h2>", table(heads, rows), late if unmade else ""]

@@ -12,6 +12,7 @@ from attnflow.flows.longtime.method import log_faster
 from attnflow.meanfield.harmonics.density_flow import AbstractDensityFlow
 from attnflow.precision import full_precision
 from attnflow.special.numbers import Numbers
+from attnflow.wording import time_shown
 
 FARTHEST = 300.0
 """Up to this |log t| axes show t; a float holds t up to log t = 709."""
@@ -61,15 +62,10 @@ class TimeAxis:
         """Whether t stands on a logarithmic axis."""
         return self.scale is Scale.LOGARITHMIC
 
-    @property
-    def symbol(self) -> str:
-        """What the numbers of the axis are, t or log t."""
-        return symbol(self.scale is Scale.EXPONENT)
-
     def title(self, log_time: float) -> str:
         """A time as a title says it."""
         if self.scale is Scale.EXPONENT and np.isfinite(log_time):
-            return rf"$\log t = {written(log_time, True)}$"
+            return rf"$\log t = {f'{log_time:.0f}' if abs(log_time) >= 100 else f'{log_time:.3g}'}$"
         return f"$t = {clean(float(np.exp(log_time)))}$"
 
     def draw(self, axes: Any) -> None:
@@ -131,22 +127,13 @@ def log_times(result: AbstractTrajectory | AbstractDensityFlow) -> np.ndarray:
 
 
 def is_long(log_times: Iterable[float | None]) -> bool:
-    """Whether these times (None for 0) are so long, or so short, that log t is written instead of t."""
+    """Whether these times (None for 0) are so long, or so short, that an axis shows log t instead of t."""
     return any(abs(value) > FARTHEST for value in log_times if value is not None and np.isfinite(value))
 
 
-def symbol(long: bool) -> str:
-    """The heading of numbers made by `written`."""
-    return "log t" if long else "t"
-
-
-def written(log_time: float | None, long: bool) -> str:
-    """A time in plain text: log t if `long`, else t; None and -inf are the start."""
-    if log_time is None or log_time == -np.inf:
-        return "−∞" if long else "0"
-    if long:
-        return f"{log_time:.0f}" if abs(log_time) >= 100 else f"{log_time:.3g}"
-    return f"{np.exp(log_time):.4g}"
+def written(log_time: float | None) -> str:
+    """A time t as tables write it, with powers of ten such as 10^79.72 for long ones; None and -inf are the start."""
+    return "0" if log_time is None else time_shown(log_time, 5)
 
 
 def clean(time: float) -> str:

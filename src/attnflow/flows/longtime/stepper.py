@@ -25,6 +25,7 @@ from attnflow.observe.clusters import clusters
 from attnflow.observe.energy import renormalised_energy
 from attnflow.tokens import Tokens
 from attnflow.tokens.labels import labels_beside
+from attnflow.wording import time_shown
 
 ROWS = 64
 """Steps and merges of a slice."""
@@ -142,7 +143,9 @@ class ClusterStepper(AbstractSingle):
         share = int(state.merged) / max(self.tokens.n - 1, 1)
         if math.isinf(self.until) and self.tokens.n <= SLOTS[-1]:
             share = float(self.slots.share_done(self.tokens.n, int(state.merged)))
-        return Reached(time, int(state.merged), int(state.rows), f"log t = {log_time:.6g} · {left} clusters", share)
+        return Reached(
+            time, int(state.merged), int(state.rows), f"t = {time_shown(log_time, 6)} · {left} clusters", share
+        )
 
     def steps(self, state: Long) -> dict[str, int]:
         accepted = max(int(state.rows) - 1 - int(state.merged), 0)
@@ -154,16 +157,16 @@ class ClusterStepper(AbstractSingle):
     def _ending(self, state: Long) -> Outcome:
         end, left = float(state.last.log_time), self.tokens.n - int(state.merged)
         if left == 1:
-            return Outcome(Ending.STOPPED, f"consensus at log t = {end:.9g}.")
+            return Outcome(Ending.STOPPED, f"consensus at t = {time_shown(end)}.")
         if bool(state.clusters.frozen):
             return Outcome(
                 Ending.FROZEN,
-                f"frozen at log t = {end:.9g} with {left} clusters: the forces cancel to the last bit. They stand at a "
-                "symmetric equilibrium.",
+                f"frozen at t = {time_shown(end)} with {left} clusters: the forces cancel to the last bit. They stand "
+                "at a symmetric equilibrium.",
             )
         if not float(state.clusters.step) > integrator.SMALLEST:
             return Outcome(
-                Ending.FAILED, f"integration failed at log t = {end:.9g}: steps below rounding. Use a larger `tol`."
+                Ending.FAILED, f"integration failed at t = {time_shown(end)}: steps below rounding. Use a larger `tol`."
             )
         return Outcome(Ending.FINISHED, f"reached t = {self.until:g}.")
 
