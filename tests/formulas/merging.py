@@ -935,6 +935,8 @@ def between(x, y):
 
 def point_at(x, y, way):
     angle = between(x, y)
+    if angle == 0:
+        return x
     return unit([mp.sin(angle - way) * a + mp.sin(way) * b for a, b in zip(x, y, strict=True)])
 
 
@@ -1124,10 +1126,9 @@ def cascade(positions, masses, beta, model, until):
         if log_life > mp.ninf:
             missed += 2 * mp.fsum(mp.exp(log_life - lives[other][1]) / mp.sin(lives[other][0]) for other in ranked[1:])
         log_time = log_life if log_time == mp.ninf else mp.log(mp.exp(log_time) + mp.exp(log_life))
-        arc += merge_arc_length(angle, beta, both, model)
-        speed = rate(angle, m(beta), both, model) * mp.sin(angle) * (mp.exp(m(beta)) if model == "USA" else 1)
-        slope = mp.exp(-log_life) / speed if log_life > mp.ninf else m(0)
-        x[p] = point_at(x[p], x[q], meeting_place(angle, beta, both, model))
+        arc += merge_arc_length(angle, beta, both, model) if angle > 0 else 0
+        slope = steepness(x, weights, pair, lives[pair], beta, model)
+        x[p] = point_at(x[p], x[q], meeting_place(angle, beta, both, model)) if angle > 0 else x[p]
         weights[p] += weights[q]
         alive.remove(q)
         rows.append([log_time, p, q, x[p], arc, slope, missed])
