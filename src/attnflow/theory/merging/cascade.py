@@ -104,10 +104,11 @@ def pair_cascade(
         angle, life, both = angles.pop((p, q)), lives[p, q], (float(m[p]), float(m[q]))
         missed += _disturbance(life, [(angles[pair], lives[pair]) for pair in near if pair != (p, q)])
         log_time = float(np.logaddexp(log_time, life))
-        arc += float(merge_arc_length(angle, beta, both, model=model))
         slope = math.exp(_log_slope(angle, life, beta, both, model)) if math.isfinite(life) else 0.0
         errors[p] = meeting_error(x, errors, p, q)
-        x[p] = place_between(x[p], x[q], float(meeting_point(angle, beta, masses=both, model=model)))
+        if angle > 0:
+            arc += merge_arc_length(angle, beta, both, model=model)
+            x[p] = place_between(x[p], x[q], float(meeting_point(angle, beta, masses=both, model=model)))
         m[p] += m[q]
         rows.append((log_time, p, q, x[p].copy(), arc, slope, missed))
         angles = {

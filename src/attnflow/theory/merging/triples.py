@@ -149,6 +149,10 @@ def _closing(
         far = positions[2] - positions[1]  # cluster 2 from cluster 1; it is far + angle from cluster 0
         half, u = np.sin(angle / 2), 2 * np.sin(angle / 2) ** 2
         q, sine = np.exp(-beta * u), np.sin(angle) / angle
+        n0, n1 = (m0 + m1 * q, m1 + m0 * q) if model == "SA" else (1.0, 1.0)
+        alone = (m1 / n0 + m0 / n1) * sine
+        if m2 == 0:
+            return beta * u, alone, 0.0 * alone
         # u of the third cluster to 1, and by how much that to 0 is larger
         u1, more = 2 * np.sin(far / 2) ** 2, 2 * np.sin(far + angle / 2) * half
         y1, pull1 = np.exp(-beta * u1), np.exp(beta * (u - u1))
@@ -157,11 +161,9 @@ def _closing(
         turn = 2 * np.cos(far + angle / 2) * half / angle
         change = pull1 * ((1 + fall) * turn + fall / angle * np.sin(far))
         if model == "USA0":
-            return beta * u, (m0 + m1) * sine, m2 * change
-        n0, n1 = m0 + m1 * q, m1 + m0 * q
-        y0, e0, e1 = y1 * (1 + fall), 0.0, 0.0
+            return beta * u, alone, m2 * change
+        y0 = y1 * (1 + fall)
         e0, e1 = n0 + m2 * y0, n1 + m2 * y1
-        alone = (m1 / n0 + m0 / n1) * sine
         # 1/e0 - 1/e1 = (e1 - e0)/(e0 e1)
         gap = (m1 - m0) * -np.expm1(-beta * u) / angle - m2 * y1 * fall / angle
         third = m2 * (change / e0 + pull1 * np.sin(far) * (gap / e0 / e1))
