@@ -1,5 +1,7 @@
 """Oracles of `theory.uniform`."""
 
+import itertools
+
 import mpmath as mp
 import numpy as np
 from scipy import integrate, optimize
@@ -229,7 +231,7 @@ def ramp_switch_point(k):
         edges = np.linspace(1e-9, beta, 12 + k)
         return sum(
             integrate.quad(lambda x: rise(x, k) - rise(x, k + 1), left, right, epsrel=1e-12, epsabs=1e-13)[0]
-            for left, right in zip(edges[:-1], edges[1:], strict=True)
+            for left, right in itertools.pairwise(edges)
         )
 
     beta = mp.mpf(optimize.brentq(excess, k, 2 * (k + 1) ** 2, xtol=1e-12))
@@ -618,17 +620,17 @@ def rotary_consensus_rates(beta, q):
 def taylor(slopes, start, t):
     """The solution of y' = slopes(y) at t, by mpmath's Taylor series."""
     with mp.workdps(18):
-        return mp.odefun(lambda _, y: slopes(y), 0, [mp.mpf(part) for part in start], tol=mp.mpf(10) ** -16)(mp.mpf(t))
+        return mp.odefun(lambda _, y: slopes(y), 0, [mp.mpf(part) for part in start], tol=mp.mpf(10) ** -14)(mp.mpf(t))
 
 
 @oracle(
     "uniform.placed_overlaps",
-    relation=lambda a: a["t"] * (1 + a["beta"]) < 60 and a["beta"] < 20 and a["size"] < 1e4,
+    relation=lambda a: a["t"] * (1 + a["beta"]) < 20 and a["beta"] < 10 and a["size"] < 1e4,
     # the last digits of t decide about an escape
     may_refuse=lambda a: a["t"] > 1e5,
     cases=(
         {"t": 3.0, "beta": 4.0, "size": 1.0, "words": 3, "copies": 4},
-        {"t": 20.0, "beta": 0.5, "size": 0.0, "words": 3, "copies": 4},
+        {"t": 6.0, "beta": 0.5, "size": 0.0, "words": 3, "copies": 4},
     ),
     count=8,
     quick=4,
@@ -919,11 +921,11 @@ def degree_weight(k, beta, d):
 
 @oracle(
     "uniform.truncation_degree",
-    relation=lambda a: a["beta"] <= 100,
+    relation=lambda a: a["beta"] <= 30,
     cases=({"tol": 1e-290, "beta": 1.0, "d": 3}, {"tol": 0.5, "beta": 90.0, "d": 10**6}),
 )
 def truncation_degree(tol, beta, d):
-    mp.mp.dps = 330
+    mp.mp.dps = 40 + int(-mp.log10(tol))
     total, k = degree_weight(0, beta, d), 0
     while 1 - total > tol:
         k += 1
@@ -1004,7 +1006,7 @@ def overlap_shift(overlap, t, beta, d, n, model):
     while True:
         k += 1
         size = harmonics(k, d) * pair_correlation(t, beta, d, k, n, False, model)
-        if k > 5 and abs(size) < mp.mpf(10) ** -30 or size == 0:
+        if (k > 5 and abs(size) < mp.mpf(10) ** -30) or size == 0:
             return -density / (d - 1) * total
         total += size * current
         below, current = current, ((2 * k + d - 2) * s * current - (k - 1) * below) / (k + d - 1)

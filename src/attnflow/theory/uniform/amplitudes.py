@@ -111,9 +111,7 @@ def cubic_growth(t: ArrayLike, start: float, beta: float, *, k: int, model: str 
         double = one * drops[0] * (start * t) ** 2 * divided_exprel(2 * one * t, two * t)  # of b
         bend = np.asarray(-one * r1 * drops[0] / 4 * square - pull * double)
     if not np.isfinite(bend).all():
-        raise InvalidInput(
-            f"`t` is {shown(np.asarray(t).tolist())}; the square of the amplitude leaves float range there."
-        )
+        raise InvalidInput(f"`t` is {shown(t.tolist())}; the square of the amplitude leaves float range there.")
     return bend
 
 

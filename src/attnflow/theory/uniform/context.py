@@ -31,9 +31,7 @@ def long_context_overlap(c: ArrayLike, n: ArrayLike, overlap: ArrayLike) -> np.n
     c, n, overlap = np.broadcast_arrays(c, n, overlap)
     above = height(n, overlap)
     if (above < 0).any():
-        raise InvalidInput(
-            f"`overlap` is {shown(np.asarray(overlap).tolist())}; n tokens need -1/(n-1) <= overlap <= 1."
-        )
+        raise InvalidInput(f"`overlap` is {shown(overlap.tolist())}; n tokens need -1/(n-1) <= overlap <= 1.")
     exponent = c * (1 - overlap) * np.log(n)
     with np.errstate(divide="ignore", over="ignore", under="ignore"):
         # an exponent of 0 weighs all tokens alike: r and X are infinite, and the outputs coincide

@@ -51,7 +51,7 @@ def equiangular_overlap(
     height0 = height(n, overlap0)
     if (height0 < 0).any():
         raise InvalidInput(
-            f"`overlap0` is {shown(np.asarray(overlap0).tolist())}; n tokens cannot have a common overlap below -1/(n-1)."
+            f"`overlap0` is {shown(overlap0.tolist())}; n tokens cannot have a common overlap below -1/(n-1)."
         )
     moving = (t > 0) & (height0 > 0)
     overlaps = np.array(overlap0)
@@ -91,7 +91,7 @@ def equiangular_time(
         logs = np.log(mantissa) + exponent
     if np.any(logs >= LARGEST_LOG):
         raise InvalidInput(
-            f"`beta` is {shown(np.asarray(beta).tolist())}; the time leaves float range there, use log_equiangular_time."
+            f"`beta` is {shown(beta.tolist())}; the time leaves float range there, use log_equiangular_time."
         )
     # two factors, for e^exponent alone may be out of range
     with np.errstate(under="ignore"):
@@ -154,11 +154,11 @@ def _time(
     height0 = height(n, overlap0)
     if (height0 <= 0).any():
         raise InvalidInput(
-            f"`overlap0` is {shown(np.asarray(overlap0).tolist())}; it must exceed -1/(n-1), below or at which no tokens move."
+            f"`overlap0` is {shown(overlap0.tolist())}; it must exceed -1/(n-1), at which no tokens move."
         )
     if (overlap < overlap0).any():
         raise InvalidInput(
-            f"`overlap` is {shown(np.asarray(overlap).tolist())}; it must be at least overlap0 = {shown(np.asarray(overlap0).tolist())}, for overlaps increase."
+            f"`overlap` is {shown(overlap.tolist())}; it must be at least overlap0, for overlaps increase."
         )
     gain = overlap - overlap0
     # the quotient of the gaps, by the form that keeps its digits: a short way, or an end close to 1

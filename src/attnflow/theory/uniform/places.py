@@ -67,7 +67,6 @@ def placed_overlaps(
     Raises:
         NotAccurate: if tokens gather after a wait so long that the overlaps depend on its last digits.
     """
-
     overlap0, gap0 = 1 / (1 + size**2), size**2 / (1 + size**2)
 
     def overlaps(y: np.ndarray) -> np.ndarray:

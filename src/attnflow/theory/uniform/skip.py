@@ -34,7 +34,7 @@ def layer_deficit(deficit: ArrayLike, beta: ArrayLike, n: ArrayLike, *, skip: Ar
     mean = np.where(deltas == counts / (counts - 1), 0.0, (counts - product) - lost)
     if np.any(mean < 0):
         raise InvalidInput(
-            f"`deficit` is {shown(np.asarray(deficit).tolist())}; n tokens cannot have a common overlap below -1/(n-1)."
+            f"`deficit` is {shown(deficit.tolist())}; n tokens cannot have a common overlap below -1/(n-1)."
         )
     with np.errstate(all="ignore"):
         e = np.exp(-betas * deltas)
@@ -62,13 +62,9 @@ def layer_growth(beta: ArrayLike, d: int, *, k: ArrayLike, skip: ArrayLike = 1.0
     """
     length = ratios(d / 2 - 1, beta, 1)[..., 0]
     if np.any(skip + length == 0):
-        raise InvalidInput(
-            f"`beta` is {shown(np.asarray(beta).tolist())} and `skip` is {shown(np.asarray(skip).tolist())}; the output of the layer is 0 there."
-        )
+        raise InvalidInput(f"`skip` is {shown(skip.tolist())}; the output of the layer is 0 where beta is 0 too.")
     with np.errstate(over="ignore"):
         growth = np.asarray(1 + growth_rates(beta, d, k=k) / (skip + length))
     if np.isinf(growth).any():
-        raise InvalidInput(
-            f"`beta` is {shown(np.asarray(beta).tolist())} and `skip` is {shown(np.asarray(skip).tolist())}; the growth leaves float range."
-        )
+        raise InvalidInput(f"`skip` is {shown(skip.tolist())}; the growth leaves float range at this beta.")
     return growth

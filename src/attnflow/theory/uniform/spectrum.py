@@ -45,7 +45,7 @@ def growth_rates(beta: ArrayLike, d: int, *, k: ArrayLike | None = None, model: 
         model: dynamics of the tokens.
     """
     if k is None and beta.ndim:
-        raise InvalidInput(f"`beta` is {shown(np.asarray(beta).tolist())}; without k it must be one number.")
+        raise InvalidInput(f"`beta` is {shown(beta.tolist())}; without k it must be one number.")
     if k is None and beta > STEEPEST:
         raise InvalidInput(f"`beta` is {float(beta):g}; without k it may be at most {STEEPEST:g}.")
     degrees = np.arange(1, 21 + int(12 * np.sqrt(beta + 1))) if k is None else k
@@ -54,7 +54,7 @@ def growth_rates(beta: ArrayLike, d: int, *, k: ArrayLike | None = None, model: 
     logs = _pick(beta, _log_rates(beta, d, top) + clock[..., None], degrees)
     if np.any(logs >= LARGEST_LOG):
         raise InvalidInput(
-            f"`beta` is {shown(np.asarray(beta).tolist())}; rates under {model} leave float range there, use log_growth_rates."
+            f"`beta` is {shown(beta.tolist())}; rates of {model} leave float range there, use log_growth_rates."
         )
     # a product keeps more digits than a sum of logarithms; 2^900 keeps it in range where a rate is
     every = np.arange(1.0, top + 1)
@@ -125,7 +125,6 @@ def multiplicity(k: ArrayLike, d: int) -> np.ndarray:
     N(k, d) = (2k+d-2) (k+d-3)! / (k! (d-2)!): 1 for k = 0, and for k >= 1 it is 2 on the circle and 2k+1 on S^2.
     Exact integers (int64) where all of them fit, floats otherwise; beyond float range it is refused.
     """
-
     counts = [choose(j + d - 3, j - 1) * (2 * j + d - 2) // j if j else 1 for j in k.ravel().tolist()]
     return whole_numbers(counts, "k", k).reshape(k.shape)
 
