@@ -80,7 +80,7 @@ def test_orthogonal_inputs_have_another_threshold():
     # overlap 0: X = 2 n^{-c} + n^{1-2c}, so that 1/2 is critical and the limits are 1, 1/2, 0
     found = context.long_context_overlap([0.4, 0.5, 0.6], 1e300, 0.0)
     np.testing.assert_allclose(found, [1, 0.5, 0], atol=1e-12)
-    with pytest.raises(ValueError, match="overlap is 0.0"):
+    with pytest.raises(ValueError, match="`overlap` is 0.0"):
         context.long_context_limit(1.0, 0.0)
 
 
@@ -96,15 +96,15 @@ def test_edges():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: context.long_context_overlap(-1.0, 5, 0.5), "c is"),
-        (lambda: context.long_context_overlap(np.nan, 5, 0.5), "c is nan"),
-        (lambda: context.long_context_overlap(1.0, 1, 0.5), "n is"),
-        (lambda: context.long_context_overlap(1.0, np.inf, 0.5), "n is inf"),
-        (lambda: context.long_context_overlap(1.0, 5, 1.5), "overlap is"),
-        (lambda: context.long_context_overlap(1.0, 5, -0.5), "overlap is"),
-        (lambda: context.long_context_limit(-1.0, 0.5), "c is"),
-        (lambda: context.long_context_limit(1.0, 1.0), "overlap is 1.0"),
-        (lambda: context.long_context_threshold(-0.1), "overlap is -0.1"),
+        (lambda: context.long_context_overlap(-1.0, 5, 0.5), "`c` is"),
+        (lambda: context.long_context_overlap(np.nan, 5, 0.5), "`c` is nan"),
+        (lambda: context.long_context_overlap(1.0, 1, 0.5), "`n` is"),
+        (lambda: context.long_context_overlap(1.0, np.inf, 0.5), "`n` is inf"),
+        (lambda: context.long_context_overlap(1.0, 5, 1.5), "`overlap` is"),
+        (lambda: context.long_context_overlap(1.0, 5, -0.5), "`overlap` is"),
+        (lambda: context.long_context_limit(-1.0, 0.5), "`c` is"),
+        (lambda: context.long_context_limit(1.0, 1.0), "`overlap` is 1.0"),
+        (lambda: context.long_context_threshold(-0.1), "`overlap` is -0.1"),
     ],
 )
 def test_out_of_range_is_refused(call, words):

@@ -91,7 +91,7 @@ def test_long_times_are_infinite_or_refused():
     """Both are meant for e^{2 lambda t} << n; beyond doubles no warning, no NaN."""
     assert uniform.pair_correlation(1e4, 1.0, 3) == np.inf == uniform.pair_correlation(1e4, 1.0, 3, n=10)
     for beta in (1.0, 50.0):  # the largest exponent is 4 l_1 at the first, 2 (l_1 + l_2) at the second
-        with pytest.raises(InvalidInput, match=r"t is 10000.0; .* beyond doubles: take t <= ") as refused:
+        with pytest.raises(InvalidInput, match=r"`t` is 10000.0; .* beyond doubles: take t <= ") as refused:
             uniform.triple_correlation([0.5, 1e4], beta)
         last = float(str(refused.value).split("<= ")[1].rstrip("."))
         late = np.abs(uniform.triple_correlation([0.9 * last, 0.99 * last], beta))

@@ -129,17 +129,17 @@ def test_a_probability_on_degrees():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: degrees.degree_weights(-1.0, 3, 5), "beta is -1.0"),
-        (lambda: degrees.degree_weights(1.0, 1, 5), "d is 1"),
-        (lambda: degrees.degree_weights(1.0, 3, 0), "count is 0"),
-        (lambda: degrees.degree_weights(1.0, 3, [1, 2]), "count is"),
-        (lambda: degrees.truncation_degree(0.0, 1.0, 3), "tol is 0.0"),
-        (lambda: degrees.truncation_degree(1.0, 1.0, 3), "tol is 1.0"),
-        (lambda: degrees.truncation_degree(np.nan, 1.0, 3), "tol is nan"),
-        (lambda: degrees.truncation_degree(0.1, np.inf, 3), "beta is inf"),
-        (lambda: degrees.basis_size(-1, 3), "degree is -1"),
-        (lambda: degrees.basis_size(3, 1), "d is 1"),
-        (lambda: degrees.basis_size(4000, 4096), "degree is 4000"),
+        (lambda: degrees.degree_weights(-1.0, 3, 5), "`beta` is -1.0"),
+        (lambda: degrees.degree_weights(1.0, 1, 5), "`d` is 1"),
+        (lambda: degrees.degree_weights(1.0, 3, 0), "`count` is 0"),
+        (lambda: degrees.degree_weights(1.0, 3, [1, 2]), "`count` is"),
+        (lambda: degrees.truncation_degree(0.0, 1.0, 3), "`tol` is 0.0"),
+        (lambda: degrees.truncation_degree(1.0, 1.0, 3), "`tol` is 1.0"),
+        (lambda: degrees.truncation_degree(np.nan, 1.0, 3), "`tol` is nan"),
+        (lambda: degrees.truncation_degree(0.1, np.inf, 3), "`beta` is inf"),
+        (lambda: degrees.basis_size(-1, 3), "`degree` is -1"),
+        (lambda: degrees.basis_size(3, 1), "`d` is 1"),
+        (lambda: degrees.basis_size(4000, 4096), "`degree` is 4000"),
     ],
 )
 def test_out_of_range_is_refused(call, words):

@@ -54,5 +54,5 @@ def test_the_shift_is_the_integral_of_the_series(d):
 
 
 def test_overlaps_lie_between_opposite_and_equal():
-    with pytest.raises(InvalidInput, match="from -1 to 1"):
+    with pytest.raises(InvalidInput, match=r"in \[-1, 1\]"):
         uniform.overlap_distribution(1.5, 3)

@@ -115,8 +115,8 @@ def _unit(x):
     [
         (lambda: uniform.uniform_velocity([[1.0, 0.0]], np.eye(2), np.eye(2), model="USA0"), "'USA'"),
         (lambda: uniform.stationarity_defect(np.eye(2), np.eye(3)), "two d x d matrices"),
-        (lambda: uniform.turning_rates(1.0, 2, 0), "k is 0"),
-        (lambda: uniform.turning_rates(1.0, 2, 1, spin=np.inf), "spin is inf"),
+        (lambda: uniform.turning_rates(1.0, 2, 0), "`k` is 0"),
+        (lambda: uniform.turning_rates(1.0, 2, 1, spin=np.inf), "`spin` is inf"),
     ],
 )
 def test_refusals(call, words):

@@ -56,9 +56,9 @@ def test_the_spread_of_times_is_the_slope_of_the_closed_form():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: theory.uniform.overlap_rates(0.1, 1.0, 2), "n is 2"),
+        (lambda: theory.uniform.overlap_rates(0.1, 1.0, 2), "`n` is 2"),
         (lambda: theory.uniform.overlap_rates(0.1, 1.0, 8, model="USA"), "USA0"),
-        (lambda: theory.uniform.overlap_rates(0.1, -1.0, 8), "beta is"),
+        (lambda: theory.uniform.overlap_rates(0.1, -1.0, 8), "`beta` is"),
     ],
 )
 def test_bad_arguments_are_refused(call, words):

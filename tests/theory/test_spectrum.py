@@ -178,7 +178,7 @@ def test_multiplicities():
     exact = mp.mpf(1018) * mp.factorial(517) / (mp.factorial(500) * mp.factorial(18))
     assert large.dtype == np.float64
     assert abs(large / float(exact) - 1) < 4 * EPS
-    with pytest.raises(ValueError, match="k is 4000"):
+    with pytest.raises(ValueError, match="`k` is 4000"):
         spectrum.multiplicity(4000, 4096)
 
 
@@ -312,22 +312,22 @@ def test_ring_rates_are_eigenvalues_of_the_field(n, beta, model):
     ("call", "words"),
     [
         (lambda: spectrum.growth_rates([1.0, 2.0], 3), "without k"),
-        (lambda: spectrum.growth_rates(-1.0, 3, k=1), "beta is -1.0"),
-        (lambda: spectrum.growth_rates(np.nan, 3, k=1), "beta is nan"),
-        (lambda: spectrum.growth_rates(1.0, 1, k=1), "d is 1"),
-        (lambda: spectrum.growth_rates(1.0, [2, 3], k=1), "d is"),
-        (lambda: spectrum.growth_rates(1.0, 2.5, k=1), "d is 2.5"),
-        (lambda: spectrum.growth_rates(1.0, 3, k=1.5), "k is 1.5"),
-        (lambda: spectrum.growth_rates(1.0, 3, k=1, model="sa"), "model is 'sa'"),
+        (lambda: spectrum.growth_rates(-1.0, 3, k=1), "`beta` is -1.0"),
+        (lambda: spectrum.growth_rates(np.nan, 3, k=1), "`beta` is nan"),
+        (lambda: spectrum.growth_rates(1.0, 1, k=1), "`d` is 1"),
+        (lambda: spectrum.growth_rates(1.0, [2, 3], k=1), "`d` is"),
+        (lambda: spectrum.growth_rates(1.0, 2.5, k=1), "`d` is 2.5"),
+        (lambda: spectrum.growth_rates(1.0, 3, k=1.5), "`k` is 1.5"),
+        (lambda: spectrum.growth_rates(1.0, 3, k=1, model="sa"), "`model` is 'sa'"),
         (lambda: spectrum.growth_rates(1e4, 3, k=1, model="USA"), "log_growth_rates"),
-        (lambda: spectrum.log_growth_rates(1.0, 3, -1), "k is -1"),
-        (lambda: spectrum.multiplicity(-1, 3), "k is -1"),
-        (lambda: spectrum.multiplicity(1, 0), "d is 0"),
-        (lambda: spectrum.dominant_degree(np.inf, 3), "beta is inf"),
-        (lambda: spectrum.switching_threshold(0, 3), "k is 0"),
-        (lambda: spectrum.switching_threshold(1, 1), "d is 1"),
-        (lambda: spectrum.linear_modes(-1.0, 3.0), "t is"),
-        (lambda: spectrum.linear_modes(1.0, -3.0), "beta is -3.0"),
+        (lambda: spectrum.log_growth_rates(1.0, 3, -1), "`k` is -1"),
+        (lambda: spectrum.multiplicity(-1, 3), "`k` is -1"),
+        (lambda: spectrum.multiplicity(1, 0), "`d` is 0"),
+        (lambda: spectrum.dominant_degree(np.inf, 3), "`beta` is inf"),
+        (lambda: spectrum.switching_threshold(0, 3), "`k` is 0"),
+        (lambda: spectrum.switching_threshold(1, 1), "`d` is 1"),
+        (lambda: spectrum.linear_modes(-1.0, 3.0), "`t` is"),
+        (lambda: spectrum.linear_modes(1.0, -3.0), "`beta` is -3.0"),
         (lambda: rings.ring_growth_rates(-1.0, 4), "beta is -1.0"),
         (lambda: rings.ring_growth_rates(np.nan, 3), "beta is nan"),
         (lambda: rings.ring_growth_rates(1.0, 0), "n is 0"),
@@ -351,7 +351,7 @@ def test_linear_time(n, beta):
     ratios = ive(k, beta) / ive(0, beta)
     assert np.sum(2 * ratios**2 * np.exp(2 * k**2 * ratios / beta * t)) == pytest.approx(n, rel=1e-9)
     assert spectrum.linear_time(1, 100.0) == 0.0
-    with pytest.raises(ValueError, match="n is"):
+    with pytest.raises(ValueError, match="`n` is"):
         spectrum.linear_time(0, beta)
-    with pytest.raises(ValueError, match="beta is"):
+    with pytest.raises(ValueError, match="`beta` is"):
         spectrum.linear_time(n, 0.0)

@@ -61,5 +61,5 @@ def test_the_third_order_against_the_fixed_point_on_a_grid(model, beta):
 
 
 def test_no_beta_below_zero():
-    with pytest.raises(ValueError, match="above 0"):
+    with pytest.raises(ValueError, match="`beta` is 0.0"):
         theory.uniform.landau_coefficient(0.0)

@@ -11,6 +11,7 @@ from attnflow.special.formula import MODEL, Integers, Reals, formula
 from attnflow.special.numbers import ArrayLike
 from attnflow.theory.uniform.kernel import log_ratios
 from attnflow.theory.uniform.spectrum import DIMENSION, choose, growth_rates
+from attnflow.wording import shown
 
 STEEPNESS = Reals(0.0, 1e300, scalar=True)
 DEGREE = Integers(1, 50_000, scalar=True)
@@ -110,7 +111,7 @@ def cubic_growth(t: ArrayLike, start: float, beta: float, *, k: int, model: str 
         double = one * drops[0] * (start * t) ** 2 * divided_exprel(2 * one * t, two * t)  # of b
         bend = np.asarray(-one * r1 * drops[0] / 4 * square - pull * double)
     if not np.isfinite(bend).all():
-        raise InvalidInput(f"`t` is {t!r}; the square of the amplitude leaves float range there.")
+        raise InvalidInput(f"`t` is {shown(t.tolist())}; the square of the amplitude leaves float range there.")
     return bend
 
 

@@ -7,6 +7,7 @@ from attnflow.special.formula import Other, Reals, formula
 from attnflow.special.numbers import ArrayLike, Numbers
 from attnflow.theory.uniform.equiangular import height
 from attnflow.theory.uniform.kernel import log_mean, log_mean_kernel, ratios
+from attnflow.wording import shown
 
 LOG_SCALE = Reals(0.0, 1e150)
 INSIDE = Reals(0.0, 1.0, ends="none")
@@ -30,7 +31,7 @@ def long_context_overlap(c: ArrayLike, n: ArrayLike, overlap: ArrayLike) -> np.n
     c, n, overlap = np.broadcast_arrays(c, n, overlap)
     above = height(n, overlap)
     if (above < 0).any():
-        raise InvalidInput(f"`overlap` is {overlap!r}; n tokens need -1/(n-1) <= overlap <= 1.")
+        raise InvalidInput(f"`overlap` is {shown(overlap.tolist())}; n tokens need -1/(n-1) <= overlap <= 1.")
     exponent = c * (1 - overlap) * np.log(n)
     with np.errstate(divide="ignore", over="ignore", under="ignore"):
         # an exponent of 0 weighs all tokens alike: r and X are infinite, and the outputs coincide
@@ -114,4 +115,4 @@ def _check_dimension(d: float, smallest: int) -> None:
     except (TypeError, ValueError):
         fits = False
     if not fits:
-        raise InvalidInput(f"`d` is {d!r}; give a number of at least {smallest}, or inf.")
+        raise InvalidInput(f"`d` is {shown(d)}; give a number of at least {smallest}, or inf.")

@@ -8,6 +8,7 @@ from attnflow.special.formula import MODEL, Integers, Optional, Other, Reals, fo
 from attnflow.special.numbers import ArrayLike, Numbers
 from attnflow.theory.uniform.kernel import log_mean_kernel
 from attnflow.theory.uniform.spectrum import DIMENSION, critical_noise, growth_rates
+from attnflow.wording import shown
 
 
 @formula(
@@ -48,14 +49,14 @@ def pair_correlation(
         model: dynamics of the tokens.
     """
     if n is not None and model != "SA":
-        raise InvalidInput(f"`model` is {model!r}; the closure at finite n is that of SA: leave n out, or use 'SA'.")
+        raise InvalidInput(
+            f"`model` is {shown(model)}; the closure at finite n is that of SA: leave n out, or use 'SA'."
+        )
     rate = growth_rates(beta, d, k=k, model=model)
     return rate * correlations_over_rates(t * (1 if from_start else 2), rate, beta, d, n)
 
 
-def correlations_over_rates(
-    clock: np.ndarray, rates: np.ndarray, beta: float, d: int, n: ArrayLike | None
-) -> Numbers:
+def correlations_over_rates(clock: np.ndarray, rates: np.ndarray, beta: float, d: int, n: ArrayLike | None) -> Numbers:
     """`pair_correlation` divided by the rates, which may vanish; `clock` is 2t or t."""
     with np.errstate(over="ignore", under="ignore"):
         if n is None:

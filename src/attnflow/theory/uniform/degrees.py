@@ -70,7 +70,8 @@ def truncation_degree(tol: ArrayLike, beta: ArrayLike, d: int) -> np.ndarray:
 def basis_size(degree: ArrayLike, d: int) -> np.ndarray:
     """The number of spherical harmonics up to a degree on S^{d-1}: C(K+d-1, d-1) + C(K+d-2, d-1).
 
-    2K+1 on the circle, (K+1)^2 on S^2. Exact integers where all fit in int64, floats otherwise; beyond float range it is refused.
+    2K+1 on the circle, (K+1)^2 on S^2. Exact integers where all fit in int64, floats otherwise; refused beyond float
+    range.
     """
     counts = [choose(k + d - 1, d - 1) + choose(k + d - 2, d - 1) for k in degree.ravel().tolist()]
     return whole_numbers(counts, "degree", degree).reshape(degree.shape)

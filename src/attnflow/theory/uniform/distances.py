@@ -12,6 +12,7 @@ from attnflow.special.integrals import log_integral
 from attnflow.special.numbers import ArrayLike
 from attnflow.theory.uniform.correlations import correlations_over_rates
 from attnflow.theory.uniform.spectrum import DIMENSION, growth_rates
+from attnflow.wording import shown
 
 OVERLAPS = Reals(-1.0, 1.0)
 
@@ -34,6 +35,9 @@ def overlap_distribution(overlap: ArrayLike, d: int) -> np.ndarray:
     By integrals of cos^{d-2} over the latitude, so that tails keep their relative accuracy in high dimension.
     """
     height = np.abs(overlap)
+    with np.errstate(divide="ignore"):
+        empty = (d - 1) / 2 * np.log((1 - height) * (1 + height)) < -750  # beyond, less than 1e-320 is left
+    height = np.where(empty, 0.0, height)
     # from the equator in latitudes, near a pole in distances from it
     polar = height > 0.7
     latitude, colatitude = np.arcsin(np.where(polar, 0.0, height)), 2 * np.arcsin(np.sqrt((1 - height) / 2))
@@ -53,7 +57,7 @@ def overlap_distribution(overlap: ArrayLike, d: int) -> np.ndarray:
         log_integral(log_latitudes, latitude, np.maximum(latitude, np.minimum(latitude + end, math.pi / 2))),
     )
     with np.errstate(under="ignore"):
-        tail = np.exp(outer - whole) / 2
+        tail = np.where(empty, 0.0, np.exp(outer - whole) / 2)
     return np.where(overlap < 0, tail, 1 - tail)
 
 
@@ -89,7 +93,9 @@ def overlap_shift(
         NotAccurate: if terms of the sum cancel to less than 1e-9.
     """
     if n is not None and model != "SA":
-        raise InvalidInput(f"`model` is {model!r}; the closure at finite n is that of SA: leave n out, or use 'SA'.")
+        raise InvalidInput(
+            f"`model` is {shown(model)}; the closure at finite n is that of SA: leave n out, or use 'SA'."
+        )
     weights = degrees.degree_weights(beta, d)
     k = np.arange(1.0, len(weights))
     rates = growth_rates(beta, d, k=k, model=model)
@@ -98,7 +104,11 @@ def overlap_shift(
         # N times the SA rate: k (k+d-2) p_k/(beta p_0)
         strengths = k * (k + (d - 2)) * (weights[1:] / weights[0]) / beta if beta else np.where(k == 1, d - 1.0, 0.0)
         clock = np.where(sa_rates > 0, rates / sa_rates, 0.0)
-        terms = strengths * clock * correlations_over_rates(np.asarray(2 * t), rates, beta, d, None if n is None else np.asarray(n))
+        terms = (
+            strengths
+            * clock
+            * correlations_over_rates(np.asarray(2 * t), rates, beta, d, None if n is None else np.asarray(n))
+        )
     log_density = gammaln(d / 2) - gammaln((d - 1) / 2) - np.log(np.pi) / 2
     with np.errstate(under="ignore"):
         weight = np.exp(log_density) * ((1 - overlap) * (1 + overlap)) ** ((d - 1) / 2) / (d - 1)

@@ -9,6 +9,7 @@ from attnflow.special.integrals import integral
 from attnflow.special.numbers import ArrayLike, Numbers
 from attnflow.special.roots import root
 from attnflow.theory.uniform.spectrum import BETA, LARGEST_LOG
+from attnflow.wording import shown
 
 OVERLAP = Reals(-1.0, 1.0, ends="left")
 COUNT = Integers(2)
@@ -49,7 +50,9 @@ def equiangular_overlap(
     t, beta, n, overlap0 = np.broadcast_arrays(t, beta, n.astype(np.float64), overlap0)
     height0 = height(n, overlap0)
     if (height0 < 0).any():
-        raise InvalidInput(f"`overlap0` is {overlap0!r}; n tokens cannot have a common overlap below -1/(n-1).")
+        raise InvalidInput(
+            f"`overlap0` is {shown(overlap0.tolist())}; n tokens cannot have a common overlap below -1/(n-1)."
+        )
     moving = (t > 0) & (height0 > 0)
     overlaps = np.array(overlap0)
     if moving.any():
@@ -87,7 +90,9 @@ def equiangular_time(
     with np.errstate(divide="ignore"):
         logs = np.log(mantissa) + exponent
     if np.any(logs >= LARGEST_LOG):
-        raise InvalidInput(f"`beta` is {beta!r}; the time leaves float range there, use log_equiangular_time.")
+        raise InvalidInput(
+            f"`beta` is {shown(beta.tolist())}; the time leaves float range there, use log_equiangular_time."
+        )
     # two factors, for e^exponent alone may be out of range
     with np.errstate(under="ignore"):
         return np.asarray(mantissa * np.exp(exponent / 2) * np.exp(exponent / 2))
@@ -148,10 +153,12 @@ def _time(
     overlap, beta, n, overlap0 = np.broadcast_arrays(overlap, beta, n.astype(np.float64), overlap0)
     height0 = height(n, overlap0)
     if (height0 <= 0).any():
-        raise InvalidInput(f"`overlap0` is {overlap0!r}; it must exceed -1/(n-1), below or at which no tokens move.")
+        raise InvalidInput(
+            f"`overlap0` is {shown(overlap0.tolist())}; it must exceed -1/(n-1), at which no tokens move."
+        )
     if (overlap < overlap0).any():
         raise InvalidInput(
-            f"`overlap` is {overlap!r}; it must be at least overlap0 = {overlap0!r}, for overlaps increase."
+            f"`overlap` is {shown(overlap.tolist())}; it must be at least overlap0, for overlaps increase."
         )
     gain = overlap - overlap0
     # the quotient of the gaps, by the form that keeps its digits: a short way, or an end close to 1
@@ -236,6 +243,6 @@ def _invert(t: np.ndarray, beta: np.ndarray, n: np.ndarray, overlap0: np.ndarray
         log_speed = np.log(2 * gap * (height0 + (n - 1) * gain)) - (
             np.logaddexp(beta * gap, np.log(n - 1)) if model == "SA" else beta * gap + np.log(n)
         )
-        if np.any(log_t + log_speed + np.log(4e-15 + 2e-16 * np.minimum(start, 1500)) > np.log(1e-6)):
+        if np.any(~ended & (log_t + log_speed + np.log(4e-15 + 2e-16 * np.minimum(start, 1500)) > np.log(1e-6))):
             raise NotAccurate("`t` falls into an escape that the last digits of t decide.")
     return np.minimum(overlap0 + gain, 1.0)

@@ -74,7 +74,8 @@ def stationarity_defect(interaction: ArrayLike, value: ArrayLike) -> float:
     spin=ENTRIES,
     model=MODEL,
     absolute="1e-15 * (5 + np.sqrt(k)) * (k * np.abs(scale) + 2 * np.abs(spin))"
-    " * (1 if model == 'SA' else np.minimum(5 + beta, 750) * np.exp(np.minimum(beta, 700.0) if model == 'USA' else 0.0))",
+    " * (1 if model == 'SA' else np.minimum(5 + beta, 750))"
+    " * np.exp(np.minimum(beta, 700.0) if model == 'USA' else 0.0)",
 )
 def turning_rates(
     beta: ArrayLike,

@@ -14,7 +14,7 @@ SMALL = 1e-3
 def _debye_polynomials() -> list[np.ndarray]:
     """V_k with log I_q = h - q asinh(q/x) - log(2 pi h)/2 + log sum_k V_k(q^2/h^2)/h^k, h = hypot(q, x).
 
-    U_k(p) = p^k V_k(p^2) of DLMF 10.41.10: U_{k+1} = p^2 (1 - p^2) U_k'/2 + (integral of (1 - 5 p^2) U_k from 0 to p)/8.
+    U_k(p) = p^k V_k(p^2) of DLMF 10.41.10: U_{k+1} = p^2 (1 - p^2) U_k'/2 + (integral of (1 - 5 p^2) U_k)/8.
     """
     whole, polynomials = np.polynomial.Polynomial([1.0]), []
     p2, flux = np.polynomial.Polynomial([0.0, 0.0, 0.5, 0.0, -0.5]), np.polynomial.Polynomial([0.125, 0.0, -0.625])

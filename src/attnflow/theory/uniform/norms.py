@@ -81,7 +81,7 @@ def norm_overlap(
         raise InvalidInput(f"`overlap0` is {overlap0!r}; it must be in [-1/(n-1), 1) = [{-1 / (n - 1):.6g}, 1).")
     if height0 == 0 and beta == 0 and placement in ("peri", "ngpt"):
         raise InvalidInput(
-            f"`overlap0` is {overlap0!r}; with beta = 0 the average vanishes there and {placement!r} cannot normalise it."
+            f"`overlap0` is {overlap0!r}; with beta = 0 the average vanishes there, for {placement!r} to normalise."
         )
     gap0, others = 1 - overlap0, n - 1.0
 

@@ -67,12 +67,19 @@ def placed_overlaps(
     Raises:
         NotAccurate: if tokens gather after a wait so long that the overlaps depend on its last digits.
     """
+    overlap0, gap0 = 1 / (1 + size**2), size**2 / (1 + size**2)
+
+    def overlaps(y: np.ndarray) -> np.ndarray:
+        """a and b from log((1-a)/(1-a(0))) and log(1-b)."""
+        falls = np.expm1(y)
+        return np.array([overlap0 - gap0 * falls[0], -falls[1]])
 
     def slopes(_: float, y: np.ndarray) -> np.ndarray:
-        a, b = -np.expm1(y)
+        a, b = overlaps(y)
+        gaps = np.exp(y) * [gap0, 1.0]
+        near, far = np.exp(-beta * gaps)
         # (1-a)/(1-b) <= 1 up to rounding: tokens of one word are closer
-        quotient = np.exp(min(y[0] - y[1], 1.0))
-        near, far = np.exp(-beta * np.exp(y))
+        quotient = gap0 * np.exp(min(y[0] - y[1], 500.0))
         z = (1 + (copies - 1) * near + (words - 1.0) * copies * far) / 2
         within = near * (1 + (copies - 1) * a) + (words - 1.0) * copies * far * b
         across = (copies - 1) * near * b * quotient + far * (
@@ -80,10 +87,8 @@ def placed_overlaps(
         )
         return -np.array([within, across]) / z
 
-    # 1 - a is 0 as a float below a size of 1e-9, where its logarithm goes on
-    gap = 2 * (np.log(max(size, 1e-150)) - np.log(np.hypot(1.0, size)))
     times, order = np.unique(t, return_inverse=True)
     with np.errstate(all="ignore"):  # a step of the solver that is too long is taken back
-        logs = curve(slopes, [gap, 0.0], [0.0, *times], rtol=1e-9, atol=1e-9)[:, 1:]
-    a, b = -np.expm1(logs[:, order])
+        logs = curve(slopes, [0.0, 0.0], [0.0, *times], rtol=1e-9, atol=1e-9)[:, 1:]
+    a, b = overlaps(logs[:, order.ravel()])
     return a.reshape(t.shape), b.reshape(t.shape)

@@ -12,9 +12,7 @@ from attnflow.special.roots import root
 from attnflow.theory.uniform.spectrum import growth_rates
 
 
-@formula(
-    beta=Reals(0.0, 1e8, scalar=True), k=Integers(1, 1000, scalar=True), relative="1e-15 * (20 + 2 * np.sqrt(k))"
-)
+@formula(beta=Reals(0.0, 1e8, scalar=True), k=Integers(1, 1000, scalar=True), relative="1e-15 * (20 + 2 * np.sqrt(k))")
 def ramp_growth(beta: float, k: int) -> float:
     """F_k(beta), the integral of the growth rate lambda_k (SA, circle) from 0 to beta.
 

@@ -6,15 +6,16 @@ from scipy.special import expit
 from attnflow.errors import InvalidInput
 from attnflow.special.formula import Integers, Reals, Word, formula
 from attnflow.special.numbers import ArrayLike
-from attnflow.theory.uniform.equiangular import OVERLAP, height
+from attnflow.theory.uniform.equiangular import height
 from attnflow.theory.uniform.spectrum import BETA, LARGEST_LOG
+from attnflow.wording import shown
 
 PAIR_MODEL = Word(("SA", "USA0"))
 TOKENS = Integers(3, scalar=True)
 
 
 @formula(
-    overlap=OVERLAP,
+    overlap=Reals(-1.0, 1.0),
     beta=Reals(0.0, 1e8, scalar=True),
     n=TOKENS,
     model=PAIR_MODEL,
@@ -80,7 +81,9 @@ def overlap_growth(overlap: float, beta: float, n: int, *, model: str = "SA") ->
         else:
             logs -= weight * (np.logaddexp(0.0, start + change) - np.logaddexp(0.0, start))
     if (logs >= LARGEST_LOG).any():
-        raise InvalidInput(f"`beta` is {beta!r}; the growth leaves float range there, give a smaller beta.")
+        raise InvalidInput(
+            f"`beta` is {shown(beta.tolist())}; the growth leaves float range there, give a smaller beta."
+        )
     with np.errstate(under="ignore"):
         return np.asarray(np.exp(logs))
 
@@ -128,7 +131,7 @@ def collapse_time_spread(beta: ArrayLike, *, n: ArrayLike, d: ArrayLike) -> np.n
     with np.errstate(over="ignore"):
         spread = scale * np.exp(beta / 2) * np.exp(beta / 2) + scale * others  # e^beta alone may be out of range
     if np.isinf(spread).any():
-        raise InvalidInput(f"`beta` is {beta!r}; the spread, of order e^beta, leaves float range.")
+        raise InvalidInput(f"`beta` is {shown(beta.tolist())}; the spread, of order e^beta, leaves float range.")
     return np.asarray(spread)
 
 
@@ -141,5 +144,5 @@ def _height(overlap: np.ndarray, n: int) -> np.ndarray:
     """1 + (n-1) overlap, or a refusal where it is not positive."""
     above = height(np.asarray(float(n)), overlap)
     if (above <= 0).any():
-        raise InvalidInput(f"`overlap` is {overlap!r}; it must lie between -1/(n-1) and 1.")
+        raise InvalidInput(f"`overlap` is {shown(overlap.tolist())}; it must lie between -1/(n-1) and 1.")
     return above

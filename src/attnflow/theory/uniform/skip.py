@@ -8,6 +8,7 @@ from attnflow.special.numbers import ArrayLike
 from attnflow.theory.uniform.equiangular import exact_product
 from attnflow.theory.uniform.kernel import ratios
 from attnflow.theory.uniform.spectrum import BETA, DEGREES, DIMENSION, growth_rates
+from attnflow.wording import shown
 
 SKIP = Reals(0.0, 1e150)
 
@@ -32,7 +33,9 @@ def layer_deficit(deficit: ArrayLike, beta: ArrayLike, n: ArrayLike, *, skip: Ar
     product, lost = exact_product(counts - 1, deltas)
     mean = np.where(deltas == counts / (counts - 1), 0.0, (counts - product) - lost)
     if np.any(mean < 0):
-        raise InvalidInput(f"`deficit` is {deficit!r}; n tokens cannot have a common overlap below -1/(n-1).")
+        raise InvalidInput(
+            f"`deficit` is {shown(deficit.tolist())}; n tokens cannot have a common overlap below -1/(n-1)."
+        )
     with np.errstate(all="ignore"):
         e = np.exp(-betas * deltas)
         total = 1 + (counts - 1) * e
@@ -59,9 +62,9 @@ def layer_growth(beta: ArrayLike, d: int, *, k: ArrayLike, skip: ArrayLike = 1.0
     """
     length = ratios(d / 2 - 1, beta, 1)[..., 0]
     if np.any(skip + length == 0):
-        raise InvalidInput(f"`beta` is {beta!r} and `skip` is {skip!r}; the output of the layer is 0 there.")
+        raise InvalidInput(f"`skip` is {shown(skip.tolist())}; the output of the layer is 0 where beta is 0 too.")
     with np.errstate(over="ignore"):
         growth = np.asarray(1 + growth_rates(beta, d, k=k) / (skip + length))
     if np.isinf(growth).any():
-        raise InvalidInput(f"`beta` is {beta!r} and `skip` is {skip!r}; the growth leaves float range.")
+        raise InvalidInput(f"`skip` is {shown(skip.tolist())}; the growth leaves float range at this beta.")
     return growth

@@ -10,6 +10,7 @@ from attnflow.special.formula import MODEL, Integers, Optional, Reals, formula
 from attnflow.special.numbers import ArrayLike, Numbers
 from attnflow.special.roots import root
 from attnflow.theory.uniform.kernel import log_mean, log_mean_kernel, log_ratios, ratios
+from attnflow.wording import shown
 
 STEEPEST = 1e10
 """The largest beta for which all growing degrees are listed, of which there are about sqrt(beta)."""
@@ -44,7 +45,7 @@ def growth_rates(beta: ArrayLike, d: int, *, k: ArrayLike | None = None, model: 
         model: dynamics of the tokens.
     """
     if k is None and beta.ndim:
-        raise InvalidInput(f"`beta` is {beta!r}; without k it must be one number.")
+        raise InvalidInput(f"`beta` is {shown(beta.tolist())}; without k it must be one number.")
     if k is None and beta > STEEPEST:
         raise InvalidInput(f"`beta` is {float(beta):g}; without k it may be at most {STEEPEST:g}.")
     degrees = np.arange(1, 21 + int(12 * np.sqrt(beta + 1))) if k is None else k
@@ -52,7 +53,9 @@ def growth_rates(beta: ArrayLike, d: int, *, k: ArrayLike | None = None, model: 
     quotients, clock = _quotients(beta, d, top), _log_clock(beta, d, model)
     logs = _pick(beta, _log_rates(beta, d, top) + clock[..., None], degrees)
     if np.any(logs >= LARGEST_LOG):
-        raise InvalidInput(f"`beta` is {beta!r}; rates under {model} leave float range there, use log_growth_rates.")
+        raise InvalidInput(
+            f"`beta` is {shown(beta.tolist())}; rates of {model} leave float range there, use log_growth_rates."
+        )
     # a product keeps more digits than a sum of logarithms; 2^900 keeps it in range where a rate is
     every = np.arange(1.0, top + 1)
     with np.errstate(under="ignore"):
@@ -122,7 +125,6 @@ def multiplicity(k: ArrayLike, d: int) -> np.ndarray:
     N(k, d) = (2k+d-2) (k+d-3)! / (k! (d-2)!): 1 for k = 0, and for k >= 1 it is 2 on the circle and 2k+1 on S^2.
     Exact integers (int64) where all of them fit, floats otherwise; beyond float range it is refused.
     """
-
     counts = [choose(j + d - 3, j - 1) * (2 * j + d - 2) // j if j else 1 for j in k.ravel().tolist()]
     return whole_numbers(counts, "k", k).reshape(k.shape)
 
@@ -282,5 +284,7 @@ def whole_numbers(counts: list[int], name: str, value: ArrayLike) -> np.ndarray:
     if largest < 2**63:
         return np.array(counts, dtype=np.int64)
     if largest >= 2**1024 - 2**970:
-        raise InvalidInput(f"`{name}` is {value!r}; the count leaves float range there (d too large with it).")
+        raise InvalidInput(
+            f"`{name}` is {shown(value.tolist())}; the count leaves float range there (d too large with it)."
+        )
     return np.array([float(count) for count in counts])
