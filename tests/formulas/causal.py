@@ -1050,6 +1050,8 @@ DECODER = {
 def predict_middle(context, slope, beta, time, d, model, share):
     q, c, steep = decoder(context, slope, beta, time, d, model)
     speed, n = c / time, context
+    if not 1e-290 < c <= 1e8:
+        return None
     numbers = [c]
     if model == "SA":
         numbers.append(mp.log10(q * n))
@@ -1075,7 +1077,7 @@ def predict_middle(context, slope, beta, time, d, model, share):
     draws=DECODER | {"count": lambda rng: int(rng.choice([2, 5, 30]))},
     relation=lambda a: a["slope"] * a["context"] <= 1e4,
     cases=(
-        {"context": 1000, "slope": 1e-2, "beta": 1.0, "time": 1.0, "d": 64, "model": "SA", "count": 10},
+        {"context": 300, "slope": 1e-2, "beta": 1.0, "time": 1.0, "d": 64, "model": "SA", "count": 10},
         {"context": 10**12, "slope": 1e-9, "beta": 1.0, "time": 1.0, "d": 2, "model": "grad", "count": 30},
         {"context": 7, "slope": 0.0, "beta": 0.0, "time": 1.0, "d": 64, "model": "SA", "count": 10},
     ),
@@ -1086,8 +1088,11 @@ def predict_middle(context, slope, beta, time, d, model, share):
 def middle_curve(context, slope, beta, time, d, model, count):
     q, c, steep = decoder(context, slope, beta, time, d, model)
     n = context
-    tokens = np.arange(1, n)
-    if n > count:
+    if not 1e-290 < c <= 1e8:
+        return None
+    if n <= count:
+        tokens = np.arange(1, n)
+    else:
         ends, middle = np.geomspace(1, n - 1, max(count // 3, 2)), np.linspace(1, n - 1, max(count // 3, 2))
         places = np.round(np.concatenate([ends, n - ends, middle]))
         tokens = np.unique(np.clip(places, 1, n - 1).astype(int))
