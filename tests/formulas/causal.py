@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import math
 
 import mpmath as mp
 import numpy as np
@@ -426,9 +427,9 @@ def noise(c, slope):
         top = mp.expm1(slope)
         ends = (mp.sqrt(c) + 8) ** 2, mp.log(top) - 60, max(mp.log(top), 0) + (2 * mp.sqrt(c) + 8) ** 2
         # beyond the first end all is heard that will be, until the source is among the first tokens
-        near = [mp.mpf(j) * 3 / 2 for j in range(int(min(ends[0], ends[2]) / 1.5) + 1)]
+        near = [mp.mpf(j) * 4 for j in range(int(min(ends[0], ends[2]) / 4) + 1)]
         start = max(ends[1], near[-1])
-        edges = near + [start + mp.mpf(j) * 3 / 2 for j in range(int((ends[2] - start) / 1.5) + 2)]
+        edges = near + [start + mp.mpf(j) * 4 for j in range(int((ends[2] - start) / 4) + 2)]
         total, done = mp.mpf(0), []
         for low, high in itertools.pairwise(edges):
             panel = [((low + high) / 2 + (high - low) / 2 * x, (high - low) / 2 * w) for x, w in nodes()]
@@ -436,11 +437,11 @@ def noise(c, slope):
                 continue
             for y, measure in panel:
                 u = top * mp.exp(-y)
-                part = [(low + (y - low) * (1 + x) / 2, (y - low) / 2 * w) for x, w in nodes()] if y - low < 2 else []
-                inner = [*done, *((v, w, paths(c, v)) for v, w in part)]
-                sum_ = 1 + mp.fsum(w * psi * (1 + u) / (1 + u * mp.exp(v)) for v, w, psi in inner)
+                part = [(low + (y - low) * (1 + x) / 2, (y - low) / 2 * w) for x, w in nodes()] if low < start else []
+                inner = [*done, *((mp.exp(v), w * paths(c, v)) for v, w in part)]
+                sum_ = 1 + (1 + u) * mp.fsum(psi / (1 + u * grown) for grown, psi in inner)
                 total += measure * sum_**2 * u / (1 + u) / slope
-            done += [(v, w, paths(c, v)) for v, w in panel] if high - low < 2 else []
+            done += [(mp.exp(v), w * paths(c, v)) for v, w in panel] if low < start else []
         return total
 
 
@@ -678,7 +679,7 @@ def crossing(slope_of, level, floats):
 
 def bisected(rise, low, high):
     """The root of an increasing function, to 40 digits."""
-    for _ in range(30):
+    for _ in range(12):
         middle = (low + high) / 2
         low, high = (middle, high) if rise(middle) < 0 else (low, middle)
     return mp.findroot(rise, (low, high), solver="anderson", tol=mp.mpf(10) ** -70, verify=False)
@@ -748,7 +749,7 @@ def recency_threshold(slope):
 @oracle(
     "causal.last_middle_time",
     draws={
-        "slope": lambda rng: min(slope(rng), 1e4),
+        "slope": lambda rng: min(slope(rng), 300.0),
         "relative_dilution": lambda rng: 0.0 if rng.random() < 0.5 else dilution(rng),
     },
     cases=(
@@ -760,7 +761,9 @@ def recency_threshold(slope):
         {"slope": 3.0, "relative_dilution": 0.01},
         {"slope": 1.0, "relative_dilution": 100.0},
     ),
-    fresh=1,
+    count=12,
+    quick=14,
+    fresh=0,
 )
 def last_middle_time(slope, relative_dilution):
     """The largest c of all whose condition comes up to the level at some y >= 0."""
@@ -838,7 +841,7 @@ SOFT = {
 SOFT_CASES = (
     {"t": 1e6, "source": 1e-9, "beta": 3.0, "slope": 1.0, "vocabulary": 8},
     {"t": 1e-39, "source": 0.5, "beta": 100.0, "slope": 1.0, "vocabulary": 1},
-    {"t": 1e-297, "source": 0.5, "beta": 690.0, "slope": 1.0, "vocabulary": 2},
+    {"t": 1e-284, "source": 0.5, "beta": 650.0, "slope": 1.0, "vocabulary": 2},
     {"t": 1e3, "source": 0.3, "beta": 1e-290, "slope": 0.0, "vocabulary": 1000},
     {"t": 1.0, "source": 0.5, "beta": 1.0, "slope": 1.0, "vocabulary": 8},
 )
@@ -905,9 +908,9 @@ def theorem_time(beta, slope):
         {"t": 1.0, "beta": 1.0, "slope": 0.0, "vocabulary": 8},
     ),
     result=numbers_of,
-    count=8,
-    quick=10,
-    fresh=1,
+    count=6,
+    quick=9,
+    fresh=0,
 )
 def find_soft_middle(t, beta, slope, vocabulary):
     modes = soft_modes(mp.mpf(t), beta, vocabulary)
@@ -918,7 +921,9 @@ def find_soft_middle(t, beta, slope, vocabulary):
     size = np.exp(times)
 
     def share(y):
-        values = [(w * paths(c, y), hop_slope(c, y)) for w, c in modes]
+        sizes = parts + times + 2 * np.sqrt(size * float(y))
+        matter = [mode for mode, large in zip(modes, sizes > sizes.max() - 90, strict=False) if large]
+        values = [(w * paths(c, y), hop_slope(c, y)) for w, c in matter]
         return mp.fsum(p * r for p, r in values) / mp.fsum(p for p, _ in values)
 
     def floats(y):
@@ -934,3 +939,171 @@ def find_soft_middle(t, beta, slope, vocabulary):
             return [2, 1, last, last]
         place = middle_place(y, slope, 0.0)
         return [1, place, log(soft(modes, place, slope)), last]
+
+
+# centres
+
+
+@oracle(
+    "causal.strong_centres",
+    relation=lambda a: a["d"] <= 10**4 + 1,
+    cases=(
+        {"n": 3, "angle": math.pi, "d": 3},
+        {"n": 3, "angle": math.pi, "d": 2},
+        {"n": 10**9, "angle": 1e-5, "d": 2},
+        {"n": 10**9, "angle": 0.3, "d": 3},
+        {"n": 1000, "angle": 0.1, "d": 4096},
+        {"n": 2**53, "angle": 1.5, "d": 1000},
+    ),
+)
+def strong_centres(n, angle, d):
+    angle, half = mp.mpf(angle), mp.mpf(d - 1) / 2
+    # the measure of a cap as an incomplete Beta function; that of the cap around the antipode where it is smaller
+    small = min(angle, mp.pi - angle)
+    cap = angle / mp.pi if d == 2 else mp.betainc(half, half, 0, mp.sin(small / 2) ** 2, regularized=True)
+    cap = 1 - cap if d > 2 and small < angle else cap
+    return -mp.expm1(n * mp.log1p(-cap)) / cap if cap * n > mp.mpf(10) ** -40 else n - n * (n - 1) / mp.mpf(2) * cap
+
+
+@functools.cache
+def renyi_pieces():
+    """Taylor polynomials in x - k - 1/2 of (x - 1) M(x) - (x - 1) = 2 (integral of M up to x - 1) on [k, k + 1]."""
+    with mp.workdps(70):
+        half, pieces, before = mp.mpf(1) / 2, {1: [mp.mpf(1)]}, mp.mpf(0)
+        for k in range(2, 42):
+            earlier = pieces[k - 1]
+            # the integral of M from k - 1 on, then (x - 1 + 2 integral)/(x - 1), where x - 1 = k - 1/2 + h
+            primitive = [a / (j + 1) for j, a in enumerate(earlier)]
+            start = -mp.fsum(a * (-half) ** (j + 1) for j, a in enumerate(primitive))
+            top = [2 * (before + start) + k - half, *(2 * a for a in primitive)]
+            top[1] += 1
+            before += start + mp.fsum(a * half ** (j + 1) for j, a in enumerate(primitive))
+            quotient, base = [], k - half
+            for j in range(150):
+                quotient.append(((top[j] if j < len(top) else 0) - (quotient[-1] if j else 0)) / base)
+            pieces[k] = quotient
+        return pieces
+
+
+@functools.cache
+def renyi_constant():
+    """The integral over t of e^{-2 (E_1(t) + log t + gamma)}."""
+    with mp.workdps(40):
+        return mp.quad(lambda t: mp.exp(-2 * (mp.e1(t) + mp.log(t) + mp.euler)), [0, 1, 4, 16, mp.inf])
+
+
+@oracle(
+    "causal.renyi_centres",
+    cases=tuple(
+        {"angle": angle}
+        for angle in (math.pi, 3.1, 2 * math.pi / 3, 2.0, 1.5, 0.6, 0.5, 0.45, 0.42, 2 * math.pi / 23, 0.27, 0.1)
+    ),
+)
+def renyi_centres(angle):
+    x = 2 * mp.pi / mp.mpf(angle) - 1
+    if x > 41:
+        m = renyi_constant()
+        return m * x + m
+    k = int(mp.floor(x))
+    return 1 + mp.polyval(renyi_pieces()[k][::-1], x - k - mp.mpf(1) / 2)
+
+
+# a decoder
+
+
+def decoder(context, slope, beta, time, d, model):
+    """The relative dilution, the scaled time of degree 1 and the slope per context."""
+    q = softmax_dilution(beta, d) / context if model == "SA" else mp.mpf(0)
+    return q, rate(1, beta, d, model) * mp.mpf(time), mp.mpf(slope) * context
+
+
+def profile(c, n, steep, q, j):
+    """N times the correlation of the last of N tokens with token j."""
+    if n <= 1e6 and c <= 700:
+        return n * row(n - 1, c, n, steep, q * n)[j - 1]
+    return kept(c, 1, mp.mpf(int(j)) / n, steep, q)
+
+
+DECODER = {
+    "context": lambda rng: int(rng.choice([2, 3, 64, 500, 10**7])),
+    "slope": lambda rng: float(rng.choice([0.0, 1e-7, 1e-3, 1 / 64])),
+    "beta": lambda rng: float(rng.choice([0.1, 1.0, 4.0, 50.0])),
+    "time": lambda rng: float(10 ** rng.uniform(-1, 0.7)),
+    "d": lambda rng: int(rng.choice([2, 3, 64, 4096])),
+}
+
+
+@oracle(
+    "causal.predict_middle",
+    draws=DECODER | {"share": lambda rng: float(rng.choice([0.1, 0.5, rng.uniform(0.05, 1)]))},
+    relation=lambda a: a["slope"] * a["context"] <= 1e3,
+    cases=(
+        {"context": 500, "slope": 1 / 128, "beta": 1.0, "time": 1.0, "d": 64, "model": "SA", "share": 0.1},
+        {"context": 10**7, "slope": 3e-7, "beta": 1.0, "time": 1.5, "d": 2, "model": "USA", "share": 0.25},
+        {"context": 64, "slope": 0.01, "beta": 700.0, "time": 5.0, "d": 64, "model": "SA", "share": 0.5},
+    ),
+    result=lambda predictions: [prediction.value for prediction in predictions],
+    count=5,
+    quick=4,
+    fresh=0,
+)
+def predict_middle(context, slope, beta, time, d, model, share):
+    q, c, steep = decoder(context, slope, beta, time, d, model)
+    speed, n = c / time, context
+    if not 1e-290 < c <= 1e8:
+        return None
+    numbers = [c]
+    if model == "SA":
+        numbers.append(mp.log10(q * n))
+    kind, place, value, last = find_middle(c, steep, q)
+    if kind == 1:
+        numbers.append(min(max(place * n, 1), n))
+        numbers += [mp.exp(value - last), mp.exp(value) / profile(c, n, steep, q, 1)]
+    if end := last_middle_time(steep, q):
+        numbers.append(end / speed)
+    takeover = takeover_time(share, steep, mp.mpf(1), q)
+    numbers.append(None if takeover is None else takeover / speed)
+    fastest = max(rate(k, beta, d, model) for k in range(1, 20 + int(2 * beta**0.5)))
+    numbers.append(mp.log10(noise(fastest * time, 0)))
+    limit = mp.mpf("0.1") * n
+    if limit <= 1:
+        return [*numbers, 0]
+    low, high = mp.mpf(0), mp.log(limit)
+    return [*numbers, bisected(lambda c: mp.log(noise(c, 0) / limit), low, high) / fastest]
+
+
+@oracle(
+    "causal.middle_curve",
+    draws=DECODER | {"count": lambda rng: int(rng.choice([2, 5, 30]))},
+    relation=lambda a: a["slope"] * a["context"] <= 1e4,
+    cases=(
+        {"context": 300, "slope": 1e-2, "beta": 1.0, "time": 1.0, "d": 64, "model": "SA", "count": 10},
+        {"context": 10**12, "slope": 1e-9, "beta": 1.0, "time": 1.0, "d": 2, "model": "grad", "count": 30},
+        {"context": 7, "slope": 0.0, "beta": 0.0, "time": 1.0, "d": 64, "model": "SA", "count": 10},
+    ),
+    result=lambda curve: [*curve[0][spread(curve)], *curve[1][spread(curve)]],
+    count=8,
+    fresh=0,
+)
+def middle_curve(context, slope, beta, time, d, model, count):
+    q, c, steep = decoder(context, slope, beta, time, d, model)
+    n = context
+    if not 1e-290 < c <= 1e8:
+        return None
+    if n <= count:
+        tokens = np.arange(1, n)
+    else:
+        ends, middle = np.geomspace(1, n - 1, max(count // 3, 2)), np.linspace(1, n - 1, max(count // 3, 2))
+        places = np.round(np.concatenate([ends, n - ends, middle]))
+        tokens = np.unique(np.clip(places, 1, n - 1).astype(int))
+    chosen = tokens[spread((tokens,))]
+    if n <= 1e6 and c <= 700:
+        values = row(n - 1, c, n, steep, q * n)
+        return [*map(int, chosen), *(n * values[j - 1] for j in chosen)]
+    return [*map(int, chosen), *(kept(c, 1, mp.mpf(int(j)) / n, steep, q) for j in chosen)]
+
+
+def spread(curve):
+    """Indices of four tokens of a curve."""
+    count = len(curve[0])
+    return np.array([0, count // 3, 2 * count // 3, count - 1])

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 
 from attnflow import theory
-from attnflow.theory.causal import continuum as causal
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -16,7 +15,11 @@ EPS = np.finfo(float).eps
 
 
 def panels(low, high, count, order=20):
-    return causal.gauss_panels(np.linspace(low, high, count + 1), order)
+    """Nodes and weights of Gauss's rule on `count` panels."""
+    points, weights = np.polynomial.legendre.leggauss(order)
+    half = (high - low) / count / 2
+    middles = low + (2 * np.arange(count)[:, None] + 1) * half
+    return (middles + half * points).ravel(), np.tile(half * weights, count)
 
 
 def over_sources(f, slope, place=1.0, top=900.0, count=60):
@@ -263,16 +266,16 @@ def test_correlations_outside_float_range():
 
 def test_refusals():
     for call, word in [
-        (lambda: theory.causal.rates(1, 1.0, 2, model="usa"), "model is 'usa'; use 'SA'"),
-        (lambda: theory.causal.rates(1, -1.0, 2, model="SA"), "at least 0"),
-        (lambda: theory.causal.graphon(0.0, 0.5, 1.0), "place is 0.0; places are"),
-        (lambda: theory.causal.graphon(0.5, 1.5, 1.0), "source is 1.5; places are"),
-        (lambda: theory.causal.graphon(0.5, 0.1, -1.0), "slope is -1.0; it must be finite"),
-        (lambda: theory.causal.graphon(0.5, 0.1, "a"), "slope is 'a'; it must be a real number"),
+        (lambda: theory.causal.rates(1, 1.0, 2, model="usa"), "`model` is 'usa'; use 'SA'"),
+        (lambda: theory.causal.rates(1, -1.0, 2, model="SA"), "`beta` is -1.0; give numbers in"),
+        (lambda: theory.causal.graphon(0.0, 0.5, 1.0), "`place` is 0.0; give numbers in"),
+        (lambda: theory.causal.graphon(0.5, 1.5, 1.0), "`source` is 1.5; give numbers in"),
+        (lambda: theory.causal.graphon(0.5, 0.1, -1.0), "`slope` is -1.0; give numbers in"),
+        (lambda: theory.causal.graphon(0.5, 0.1, "a"), "`slope` is 'a'; give numbers in"),
         (lambda: theory.causal.log_place_ratio(0.2, 0.3, 1.0), "give source <= place"),
-        (lambda: theory.causal.hop_sum(-1.0, 1.0), "c is -1.0; it must be finite"),
-        (lambda: theory.causal.hop_sum(1.0, np.nan), "y is nan; it must be finite"),
-        (lambda: theory.causal.pair_correlation(200.0, 1.0, 0.5, slope=1.0), "needs c <= 100"),
+        (lambda: theory.causal.hop_sum(-1.0, 1.0), "`c` is -1.0; give numbers in"),
+        (lambda: theory.causal.hop_sum(1.0, np.nan), "`y` is nan; give numbers in"),
+        (lambda: theory.causal.pair_correlation(200.0, 1.0, 0.5, slope=1.0), "`c` is 200.0; give numbers in"),
     ]:
         with pytest.raises(ValueError, match=word):
             call()

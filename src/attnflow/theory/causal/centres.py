@@ -19,7 +19,7 @@ LAST, POINTS = 22, 28
 """The longest line on which intervals are counted by polynomials, and their number of points on a unit of it."""
 
 
-@formula(n=Integers(1), angle=ANGLE, d=Integers(2, 10**6, scalar=True), relative="1e-15 * (20 + 2 * d)")
+@formula(n=Integers(1), angle=ANGLE, d=Integers(2, 10**6, scalar=True), relative="3e-16 * (20 + d)")
 def strong_centres(*, n: ArrayLike, angle: ArrayLike, d: int) -> np.ndarray:
     """Expected number of strong centres among n iid uniform tokens on S^{d-1}: farther than `angle` from all before.
 

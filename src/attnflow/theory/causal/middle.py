@@ -32,7 +32,7 @@ from attnflow.theory.causal.continuum import (
 
 CONVEX = 3 - math.sqrt(3)
 """The smaller root of c^2 - 6c + 6: up to this scaled time the profile is convex at every slope (arXiv:2605.09213)."""
-SURE = 1e-9
+SURE = 1e-10
 """Relative accuracy of the place of a minimum; where rounding decides about more it is refused."""
 BETA = Reals(1e-290, 700.0, scalar=True)
 CODEWORDS = Integers(1, 1_000_000, scalar=True)
@@ -131,6 +131,8 @@ def find_middle(c: float, slope: float, *, relative_dilution: float = 0.0) -> Mi
         return float(log_profile(*map(np.asarray, (c, 1.0, place, slope, relative_dilution))))
 
     slowed, level, log_last = c / (1 + dilution), _level(slope, relative_dilution), log_kept(1.0)
+    if slope == 0:
+        return Middle("falling", 1.0, log_last, log_last)
     lowest = _lowest(slowed)
     margin = _condition(slowed, lowest) - level
     if lowest > 0 and abs(margin) <= 1e-14 * (1 + abs(level)):
@@ -382,7 +384,7 @@ def _lowest(c: float) -> float:
         return float(2 * ratios[1] - ratios[2] - 1)
 
     # r_2 decreases from c/2, so that the left side falls from 2c/3 - 1 at y = 0; it is near sqrt(c/y) - 1 for large y
-    return 0.0 if c <= 1.5 else float(root(slope, 0.0, 2 * c + 10, smallest=0.0))
+    return 0.0 if c <= 1.5 else float(root(slope, max(c - 2, 0.0), c + 1, smallest=0.0))
 
 
 def _latest(slope: float, q: float) -> float:
@@ -392,7 +394,8 @@ def _latest(slope: float, q: float) -> float:
     if first <= 1.5 * (1 + dilution) or slope == 0:
         return first if slope else 0.0
     level = _level(slope, q)
-    c = float(root(lambda c: _condition(c, _lowest(c)) - level, 1.5, 4.0, smallest=1.5, largest=LARGEST_TIME))
+    guess = max(0.7 * level, 1.5)
+    c = float(root(lambda c: _condition(c, _lowest(c)) - level, guess, max(level, 2.0) + 2, smallest=1.5))
     share = float(path_ratios(c, _lowest(c), 2)[1])
     steps = share / (1 - share) - dilution
     if abs(steps) <= 1e-11 * dilution:
