@@ -6,6 +6,7 @@ import mpmath as mp
 import numpy as np
 
 from tests.formulas.oracle import oracle
+from tests.formulas.tokens import tokens
 
 
 def cap_speed(diameter, beta, d):
@@ -596,3 +597,237 @@ def regular_radius(corners, radius, t):
         if end <= 0:
             return mp.mpf(radius)
         return mp.mpf(radius) * mp.exp(-later(excess, t, end))
+
+
+# --- energy.py
+
+
+@oracle("landscape.largest_energy0", cases=({"beta": 5e-324}, {"beta": 1e308}), count=8)
+def largest_energy0(beta):
+    """Of tokens that coincide: the mean of e^0 over 2 beta."""
+    return mp.exp(0) / (2 * mp.mpf(beta))
+
+
+@oracle(
+    "landscape.energy_of_uniform",
+    cases=(
+        {"beta": 100.0, "d": 2},
+        {"beta": 100.00000000000001, "d": 3},
+        {"beta": 101.0, "d": 1000},
+        {"beta": 150.0, "d": 1001},
+        {"beta": 3e5, "d": 10**5},
+    ),
+    count=16,
+    fresh=2,
+)
+def energy_of_uniform(beta, d):
+    """The mean of (e^(-beta (1 - cos a)) - 1)/(2 beta) over the angle a, with density sin^(d-2)."""
+    beta, width, narrow = mp.mpf(beta), mp.sqrt(1 / mp.mpf(d)), mp.sqrt(1 / (1 + mp.mpf(beta)))
+    places = [
+        0,
+        mp.pi,
+        *(k * narrow for k in (1, 3, 9, 15)),
+        *(mp.pi / 2 + k * width for k in (-15, -7, -3, 0, 3, 7, 15)),
+    ]
+    places = sorted({place for place in places if 0 <= place <= mp.pi})
+    with mp.workdps(25):
+        weight = lambda a: mp.sin(a) ** (d - 2)  # noqa: E731
+        total = mp.quad(lambda a: weight(a) * mp.expm1(-2 * beta * mp.sin(a / 2) ** 2) / min(beta, 1), places)
+        return total / mp.quad(weight, places) / (2 * max(beta, 1))
+
+
+def draw_masses(rng):
+    masses = rng.dirichlet(np.full(int(rng.integers(1, 6)), float(rng.choice([0.01, 1.0]))))
+    return (masses / max(masses.sum(), 1.0)).tolist()
+
+
+@oracle(
+    "landscape.energy_of_clusters",
+    draws={"masses": draw_masses},
+    cases=({"masses": [1.0], "beta": 3.0}, {"masses": [1.0, 1e-17], "beta": 3.0}, {"masses": [0.5, 0.5], "beta": 1e-9}),
+    count=12,
+)
+def energy_of_clusters(masses, beta):
+    return (mp.fsum(mp.mpf(mass) ** 2 for mass in masses) - 1) / (2 * mp.mpf(beta))
+
+
+def vectors(rows):
+    """Rows of unit length in numbers of mpmath."""
+    rows = [[mp.mpf(entry) for entry in row] for row in rows]
+    return [[entry / mp.sqrt(mp.fsum(x * x for x in row)) for entry in row] for row in rows]
+
+
+def dot(x, y):
+    return mp.fsum(a * b for a, b in zip(x, y, strict=True))
+
+
+@oracle(
+    "landscape.energy_rate_of_tokens",
+    draws={"positions": tokens},
+    relation=lambda a: a["beta"] < 1e6,
+    cases=(
+        {"positions": [[1.0, 0.0], [math.cos(1e-8), math.sin(1e-8)]], "beta": 3.0, "model": "SA"},
+        {"positions": [[1.0, 0.0], [-math.cos(1e-8), math.sin(1e-8)]], "beta": 3.0, "model": "USA0"},
+        {"positions": [[1.0, 0.0], [math.cos(1e-4), math.sin(1e-4)]], "beta": 9e5, "model": "SA"},
+    ),
+)
+def energy_rate_of_tokens(positions, beta, model):
+    """The change of E along the field: sum_ij w_ij <x_j, v_i>/n^2."""
+    x, n = vectors(positions), len(positions)
+    total = mp.mpf(0)
+    for i in range(n):
+        weights = [mp.exp(mp.mpf(beta) * (dot(x[i], y) - 1)) / n for y in x]
+        pull = [mp.fsum(w * y[a] for w, y in zip(weights, x, strict=True)) for a in range(len(x[i]))]
+        pull = [p - dot(pull, x[i]) * c for p, c in zip(pull, x[i], strict=True)]
+        velocity = [p / mp.fsum(weights) if model == "SA" else p for p in pull]
+        total += mp.fsum(w * dot(y, velocity) for w, y in zip(weights, x, strict=True)) / n
+    return total
+
+
+def draw_heads(rng):
+    parts = rng.standard_normal((2, 3, 3)) / 4
+    return (parts + parts.swapaxes(-1, -2)).tolist()
+
+
+@oracle(
+    "landscape.energy_rate_of_heads",
+    draws={
+        "matrices": draw_heads,
+        "positions": lambda rng: np.array(tokens(rng, families=("random",), largest=3)).tolist(),
+        "masses": lambda rng: rng.dirichlet(np.ones(4)).tolist(),
+    },
+    relation=lambda a: np.shape(a["positions"]) == (4, 3) and a["beta"] < 30,
+    result=lambda r: r[0],
+    count=8,
+)
+def energy_rate_of_heads(matrices, positions, masses, beta, model):
+    x, beta, m = vectors(positions), mp.mpf(beta), [mp.mpf(mass) for mass in masses]
+    heads = [[[[mp.fsum(row[b] * y[b] for b in range(3)) for row in head]] for y in x] for head in np.array(matrices)]
+    total = mp.mpf(0)
+    for i in range(4):
+        velocity, pull = [mp.mpf(0)] * 3, [mp.mpf(0)] * 3
+        for head in heads:
+            weights = [m[j] * mp.exp(beta * (dot(x[i], head[j][0]) - 1)) for j in range(4)]
+            mean = [mp.fsum(weights[j] * head[j][0][a] for j in range(4)) for a in range(3)]
+            mean = [p - dot(mean, x[i]) * c for p, c in zip(mean, x[i], strict=True)]
+            clock = mp.fsum(weights) if model == "SA" else 1
+            velocity = [v + p / clock for v, p in zip(velocity, mean, strict=True)]
+            pull = [v + p for v, p in zip(pull, mean, strict=True)]
+        total += m[i] * dot(velocity, pull)
+    return total
+
+
+# --- hemisphere.py
+
+
+def tosses(n, d):
+    """The chance of fewer than d heads in n - 1 tosses, and that of at least d, in whole numbers or by an integral."""
+    if d >= n:
+        return mp.mpf(1), mp.mpf(0)
+    if n <= 20000:
+        term, total = 1, 0
+        for k in range(d):
+            total += term
+            term = term * (n - 1 - k) // (k + 1)
+        return mp.mpf(total) / 2 ** (n - 1), mp.mpf(2 ** (n - 1) - total) / 2 ** (n - 1)
+    with mp.workdps(40):
+        a, b = mp.mpf(n - d), mp.mpf(d)
+        scale = mp.loggamma(a) + mp.loggamma(b) - mp.loggamma(a + b)
+        width, centre = mp.sqrt(1 / mp.mpf(n)) / 2, (a - 1) / (n - 2)
+        log_height = lambda t: (a - 1) * mp.log(t) + (b - 1) * mp.log1p(-t) - scale  # noqa: E731
+        # how fast the integrand falls from 1/2, and the width of its peak
+        fall = 1 / (2 * abs(a - b) + 1 / width)
+        steps = [0, *(mp.mpf(3) ** k for k in range(-1, 9))]
+        places = [mp.mpf(1) / 2 + sign * step * fall for step in steps for sign in (-1, 1)]
+        places += [centre + sign * step * width for step in steps[:6] for sign in (-1, 1)]
+        left = sorted({place for place in places if 0 < place <= 0.5})
+        right = sorted({place for place in places if 0.5 <= place < 1})
+        tops = [max(log_height(t) for t in side if t > 0.01) for side in (left, right)]
+        return tuple(
+            mp.exp(top) * mp.quad(lambda t, top=top: mp.exp(log_height(t) - top), side)
+            for top, side in zip(tops, (left, right), strict=True)
+        )
+
+
+HEMISPHERES = tuple(
+    {"n": n, "d": d}
+    for n, d in (
+        (5, 4),
+        (200, 90),
+        (201, 90),
+        (201, 120),
+        (10**4, 4000),
+        (10**4, 5100),
+        (10**6, 490000),
+        (10**6, 503000),
+        (10**9, 5 * 10**8 - 10**5),
+        (10**12, 5 * 10**11 - 10**6),
+        (10**12, 5 * 10**11 + 3 * 10**6),
+        (20000, 2),
+    )
+)
+
+
+@oracle(
+    "landscape.hemisphere_probability",
+    cases=HEMISPHERES,
+    relation=lambda a: a["n"] <= 20000,
+    count=16,
+    fresh=2,
+)
+def hemisphere_probability(n, d):
+    return tosses(n, d)[0]
+
+
+@oracle(
+    "landscape.log_hemisphere_probability",
+    cases=(*HEMISPHERES, {"n": 300, "d": 299}, {"n": 3000, "d": 2500}),
+    relation=lambda a: a["n"] <= 20000,
+    count=16,
+    fresh=2,
+)
+def log_hemisphere_probability(n, d):
+    lower, upper = tosses(n, d)
+    return mp.log(lower) if lower < 0.5 else mp.log1p(-upper)
+
+
+# --- solids.py
+
+
+@oracle("landscape.tetrahedron_rates", cases=({"beta": 1e308, "model": "SA"}, {"beta": 700.0, "model": "USA"}))
+def tetrahedron_rates(beta, model):
+    """From the field of four clusters: differences of it at 120 digits in one direction of each kind."""
+    if model == "USA" and beta > 700:
+        return None
+    with mp.workdps(1600):
+        b = mp.mpf(beta)
+        corners = vectors([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]])
+        if b > 1e6:
+            return [0, 0, -1 if model == "SA" else mp.mpf(-1) / 4]
+        step = mp.mpf(10) ** -700
+
+        def velocity(x, tokens):
+            weights = [mp.exp(b * (dot(x, y) - 1)) / 4 for y in tokens]
+            pull = [mp.fsum(w * y[a] for w, y in zip(weights, tokens, strict=True)) for a in range(3)]
+            clock = mp.fsum(weights) if model == "SA" else mp.exp(-b) if model == "USA" else 1
+            return [(p - dot(pull, x) * c) / clock for p, c in zip(pull, x, strict=True)]
+
+        def rate(moves):
+            """<moves, change of the field>/|moves|^2 for an eigenvector."""
+            moved = vectors(
+                [[c + step * m for c, m in zip(x, move, strict=True)] for x, move in zip(corners, moves, strict=True)]
+            )
+            fields = [velocity(x, moved) for x in moved]
+            change = mp.fsum(dot(field, move) for field, move in zip(fields, moves, strict=True)) / step
+            return change / mp.fsum(dot(move, move) for move in moves)
+
+        def tangent(x, direction):
+            return [p - dot(direction, x) * c for p, c in zip(direction, x, strict=True)]
+
+        # x, y, z stretched with sum 0 is one of the two; a shift of all corners one of the three
+        double = rate([tangent(x, [x[0], -x[1], 0]) for x in corners])
+        triple = rate([tangent(x, [1, 0, 0]) for x in corners])
+        move = tangent(corners[0], [1, 0, 0])
+        beside = vectors([[c + step * m for c, m in zip(corners[0], move, strict=True)]])[0]
+        splitting = dot(velocity(beside, corners), move) / step / dot(move, move)
+        return [double, triple, splitting]
