@@ -1,5 +1,6 @@
 """Oracles of `theory.landscape`."""
 
+import itertools
 import math
 
 import mpmath as mp
@@ -831,3 +832,194 @@ def tetrahedron_rates(beta, model):
         beside = vectors([[c + step * m for c, m in zip(corners[0], move, strict=True)]])[0]
         splitting = dot(velocity(beside, corners), move) / step / dot(move, move)
         return [double, triple, splitting]
+
+
+# --- rings.py and saddles.py
+
+
+def ring_size(rng):
+    return int(rng.choice([1, 2, 3, 4, 5, 8, 13, 30, 60]))
+
+
+def ring_sum(beta, n, term):
+    """(1/n) sum_j e^(-beta (1 - cos a_j)) term(a_j)."""
+    angles = [2 * mp.pi * j / n for j in range(n)]
+    return mp.fsum(mp.exp(-beta * (1 - mp.cos(a))) * term(a) for a in angles) / n
+
+
+def ring_rate(beta, n, k, model):
+    """The pair sum, with digits for what cancels; below 1e-300 it is 0 as a float."""
+    with mp.workdps(400 + int(abs(mp.log10(1 + abs(mp.mpf(beta)))))):
+        b = mp.mpf(beta)
+        rate = ring_sum(b, n, lambda a: (b * mp.sin(a) ** 2 - mp.cos(a)) * (1 - mp.cos(k % n * a)))
+        if model == "SA":
+            rate /= ring_sum(b, n, lambda a: 1)
+        rate *= mp.exp(b) if model == "USA" else 1
+        return rate if abs(rate) > mp.mpf(10) ** -310 else mp.mpf(0)
+
+
+@oracle(
+    "landscape.ring_growth_rates",
+    draws={"n": ring_size},
+    relation=lambda a: (a["beta"] >= 0 or (a["n"] <= 3 and a["beta"] > -1e3)) and a["beta"] < 1e200,
+    cases=(
+        {"beta": 9.0, "n": 300, "k": 5, "model": "USA0"},
+        {"beta": 0.0, "n": 3, "k": 1, "model": "USA0"},
+        {"beta": -0.66, "n": 3, "k": 1, "model": "SA"},
+        {"beta": 3.0, "n": 11, "k": [0, 1, 10], "model": "SA"},
+        {"beta": 1e-9, "n": 7, "k": None, "model": "SA"},
+        # on both sides of where neighbours begin to repel
+        {"beta": 5.6, "n": 13, "k": None, "model": "USA0"},
+        {"beta": 3.6, "n": 13, "k": None, "model": "USA0"},
+        {"beta": 3.9, "n": 13, "k": None, "model": "USA0"},
+    ),
+    count=16,
+    fresh=2,
+)
+def ring_growth_rates(beta, n, k, model):
+    modes = range(1, n // 2 + 1) if k is None else k
+    return [ring_rate(beta, n, q, model) for q in modes] if hasattr(modes, "__len__") else ring_rate(beta, n, k, model)
+
+
+def log_largest_rate(beta, n, model):
+    """Mode by mode, with digits beyond what the farthest pair is suppressed by."""
+    with mp.workdps(60 + int(min(2 * beta, 4e3))):
+        b = mp.mpf(beta)
+        rates = [
+            ring_sum(b, n, lambda a, k=k: (b * mp.sin(a) ** 2 - mp.cos(a)) * (1 - mp.cos(k * a)))
+            for k in range(1, n // 2 + 1)
+        ]
+        top = mp.log(max(rates))
+        if model == "SA":
+            return top - mp.log(ring_sum(b, n, lambda a: 1))
+        return top + (b if model == "USA" else 0)
+
+
+ESCAPES = (
+    {"beta": 1e4, "n": 4, "model": "USA0"},
+    {"beta": 1e300, "n": 5, "model": "SA"},
+    {"beta": 30.0, "n": 60, "model": "SA"},
+    {"beta": 700.0, "n": 2, "model": "USA0"},
+)
+
+
+@oracle("landscape.log_escape_rate", draws={"n": lambda rng: 1 + ring_size(rng)}, cases=ESCAPES, count=12, fresh=0)
+def log_escape_rate(beta, n, model):
+    return log_largest_rate(beta, n, model)
+
+
+@oracle("landscape.escape_rate", draws={"n": lambda rng: 1 + ring_size(rng)}, cases=ESCAPES, count=12, fresh=0)
+def escape_rate(beta, n, model):
+    log_rate = log_largest_rate(beta, n, model)
+    return mp.exp(log_rate) if log_rate > -1e6 else mp.mpf(0)
+
+
+@oracle(
+    "landscape.antipodal_spectrum",
+    draws={"n": ring_size, "d": lambda rng: int(rng.integers(2, 5)), "first": lambda rng: int(rng.integers(1, 9))},
+    relation=lambda a: a["first"] <= a["n"] < 20,
+    cases=({"n": 4, "d": 2, "first": 2, "beta": 1e-12},),
+    count=12,
+)
+def antipodal_spectrum(n, d, first, beta):
+    a, fade = mp.mpf(first) / n, mp.exp(-2 * mp.mpf(beta))
+    rates = [mp.mpf(0), *[-a + (1 - a) * fade] * (first - 1)]
+    rates += [fade, *[-(1 - a) + a * fade] * (n - first - 1)] if first < n else []
+    return sorted([rate for rate in rates for _ in range(d - 1)], reverse=True)
+
+
+@oracle(
+    "landscape.ring_spectrum",
+    draws={"n": ring_size, "d": lambda rng: int(rng.integers(2, 5))},
+    relation=lambda a: a["n"] * a["d"] < 40,
+    cases=({"n": 5, "d": 3, "beta": 1e5},),
+    count=10,
+)
+def ring_spectrum(n, d, beta):
+    inside = [ring_rate(beta, n, k, "USA0") for k in range(n)]
+    outside = [ring_sum(mp.mpf(beta), n, lambda a, k=k: mp.cos(k * a) - mp.cos(a)) for k in range(n)]
+    return sorted([*inside, *(outside * (d - 2))], reverse=True)
+
+
+def draw_gram(rng):
+    rows = np.round(tokens(rng, most=5, largest=3), 3)
+    return (rows @ rows.T).tolist()
+
+
+@oracle(
+    "landscape.labelled_configurations",
+    draws={"gram": draw_gram, "spans": lambda rng: bool(rng.integers(2))},
+    cases=(
+        {"gram": [[1.0, -0.5, -0.5], [-0.5, 1.0, -0.5], [-0.5, -0.5, 1.0]], "spans": True},
+        {"gram": [[1.0]], "spans": False},
+    ),
+    count=8,
+)
+def labelled_configurations(gram, spans):
+    """Different matrices among all orders of the tokens."""
+    orders = itertools.permutations(range(len(gram)))
+    return len({tuple(round(gram[i][j], 4) for i in order for j in order) for order in orders}) * (2 if spans else 1)
+
+
+def draw_list(low, high):
+    return lambda rng: rng.integers(low, high, 4).tolist()
+
+
+EQUILIBRIA = (
+    {"n": 2, "d": 2, "index": [0, 1], "count": [1, 1], "collinear": [True, True]},
+    {"n": 3, "d": 2, "index": [0, 1, 2], "count": [1, 3, 2], "collinear": [True, True, False]},
+    {
+        "n": 4,
+        "d": 3,
+        "index": [5, 4, 3, 2, 2, 0],
+        "count": [2, 3, 6, 3, 4, 1],
+        "collinear": [False, False, False, True, True, True],
+    },
+    {"n": 40, "d": 3, "index": [0], "count": [2**40], "collinear": [False]},
+    {"n": 1, "d": 3, "index": [0], "count": [1], "collinear": [True]},
+)
+LISTS = {
+    "index": draw_list(0, 4),
+    "count": draw_list(0, 9),
+    "collinear": lambda rng: rng.integers(0, 2, 4).astype(bool).tolist(),
+}
+
+
+@oracle("landscape.euler_sums", draws=LISTS, relation=lambda a: a["n"] >= 2, cases=EQUILIBRIA, count=10)
+def euler_sums(n, d, index, count, collinear):
+    rows = list(zip(index, count, collinear, strict=True))
+    if d == 2:
+        return [0, sum(c * (-1) ** k for k, c, _ in rows)]
+    # half the derivative at 1 of the collinear series, less that of (1 + t^2)^(n - 1)
+    half = sum(c * k for k, c, line in rows if line) // 2
+    poincare = sum(2 * k * math.comb(n - 1, k) for k in range(n)) // 2
+    return [half - poincare, sum(c * (-1) ** k for k, c, line in rows if not line)]
+
+
+@oracle(
+    "landscape.morse_quotient",
+    draws=LISTS,
+    relation=lambda a: a["n"] >= 2,
+    cases=EQUILIBRIA,
+    count=10,
+    result=lambda r: [r[0], *r[1]],
+)
+def morse_quotient(n, d, index, count, collinear):
+    """By power series from t = 0."""
+    size = n * d
+    free, fixed = [0] * size, [0] * size
+    for k, c, line in zip(index, count, collinear, strict=True):
+        (fixed if line and d == 3 else free)[k] += c
+    for k in range(n):
+        (free if d == 2 else fixed)[k * (d - 1)] -= math.comb(n - 1, k)
+    if d == 3:
+        even, odd = sum(fixed[::2]), sum(fixed[1::2])
+        if even or odd:
+            return [max(abs(even), abs(odd)), -1]
+        free = [free[k] + sum(fixed[j] for j in range(k % 2, k + 1, 2)) for k in range(size)]
+    rest = sum(c * (-1) ** k for k, c in enumerate(free))
+    free[0] -= rest
+    quotient = [sum(free[j] * (-1) ** (k - j) for j in range(k + 1)) for k in range(size - 1)] or [0]
+    while len(quotient) > 1 and quotient[-1] == 0:
+        quotient.pop()
+    return [rest, *quotient]

@@ -134,7 +134,8 @@ def _scaled_rates(beta: float, n: int, k: np.ndarray, model: str) -> tuple[np.nd
         rows = np.array_split(k.reshape(-1, 1), 1 + k.size * n // ENTRIES)
         sums = [2 * _sine(part * j % n, n) ** 2 @ force for part in rows]
         rates = (np.concatenate(sums) / n).reshape(k.shape)
-        exponent -= beta * float(distance[0])
+        # beta - beta (1 - cos a_1) without the difference
+        exponent = beta * float(_sine(n - 4, 2 * n)) if model == "USA" else -beta * float(distance[0])
     if model == "SA":
         nearest = max(0.0, -beta * float(distance[0]))  # beta < 0: the neighbours outweigh the token itself
         rates = rates * n / (np.exp(-nearest) + np.sum(np.exp(-beta * distance - nearest)))

@@ -4,7 +4,6 @@ import itertools
 import math
 
 import numpy as np
-from numpy.polynomial import polynomial as poly
 
 from attnflow.errors import InvalidInput
 from attnflow.special.formula import Integers, Other, Reals, formula
@@ -15,10 +14,10 @@ BETA = Reals(0.0, scalar=True)
 COUNT, DIMENSION = Integers(1, 10**4, scalar=True), Integers(2, 10**3, scalar=True)
 """Sizes of a spectrum of n (d - 1) numbers."""
 TOPOLOGY = {
-    "n": Integers(1, 1000, scalar=True),
+    "n": Integers(1, 40, scalar=True),
     "d": Integers(2, 3, scalar=True),
-    "index": Integers(0, 3000),
-    "count": Integers(0),
+    "index": Integers(0, 119),
+    "count": Integers(0, 2**40),
     "collinear": Other("True or False for each equilibrium"),
 }
 
@@ -101,11 +100,11 @@ def euler_sums(*, n: int, d: int, index: ArrayLike, count: ArrayLike, collinear:
         count: number of its labelled copies.
         collinear: True where the tokens lie on one line.
     """
-    index, count, line = _checked_list(n, d, index, count, collinear)
-    signed = count * (-1) ** index
+    free, fixed = _series(n, d, index, count, collinear)
+    signed = sum((-1) ** k * c for k, c in enumerate(free))
     if d == 2:
-        return 0, int(signed.sum())
-    return int(np.sum(count[line] * index[line]) // 2 - (n - 1) * 2 ** (n - 2)), int(signed[~line].sum())
+        return 0, signed
+    return sum(k * c for k, c in enumerate(fixed)) // 2 - (n - 1) * 2**n // 4, signed
 
 
 @formula(**TOPOLOGY)
@@ -125,29 +124,32 @@ def morse_quotient(
         count: number of its labelled copies.
         collinear: True where the tokens lie on one line.
     """
-    index, count, line = _checked_list(n, d, index, count, collinear)
-    free: np.ndarray = np.zeros(n * d)
-    fixed: np.ndarray = np.zeros(n * d)
-    on_circle = np.full(line.shape, d == 2)
-    np.add.at(free, index[~line | on_circle], count[~line | on_circle])
+    free, fixed = _series(n, d, index, count, collinear)
     if d == 2:
-        free = poly.polysub(free, poly.polypow([1, 1], n - 1))
+        for k in range(n):
+            free[k] -= math.comb(n - 1, k)
     else:
-        np.add.at(fixed, index[line], count[line])
-        whole, rest = poly.polydiv(poly.polysub(fixed, poly.polypow([1, 0, 1], n - 1)), [1, 0, -1])
-        free = poly.polyadd(free, whole)
-        if np.abs(rest).max() > 0:
-            return int(np.abs(rest).max()), np.array([-1])
-    quotient, rest = poly.polydiv(free, [1, 1])
-    return round(float(np.atleast_1d(rest)[0])), np.rint(quotient).astype(int)
+        for k in range(n):
+            fixed[2 * k] -= math.comb(n - 1, k)
+        for k in range(len(fixed) - 1, 1, -1):  # division by 1 - t^2
+            free[k - 2] -= fixed[k]
+            fixed[k - 2] += fixed[k]
+        if any(fixed[:2]):
+            return max(abs(fixed[0]), abs(fixed[1])), np.array([-1])
+    for k in range(len(free) - 1, 0, -1):  # division by 1 + t
+        free[k - 1] -= free[k]
+    rest, quotient = free[0], free[1:]
+    while len(quotient) > 1 and quotient[-1] == 0:
+        quotient.pop()
+    return rest, np.array(quotient or [0])
 
 
-def _checked_list(
-    n: int, d: int, index: ArrayLike, count: ArrayLike, collinear: ArrayLike
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    if d not in (2, 3):
-        raise InvalidInput(f"d is {d!r}; the topology is written out for 2 and 3.")
-    found = checked_integers("index", index, 0), checked_integers("count", count, 0), np.asarray(collinear, bool)
-    if not found[0].shape == found[1].shape == found[2].shape or found[0].ndim != 1 or (found[0] >= n * d).any():
-        raise InvalidInput(f"index is {index!r}; give one index below n d, count and side per equilibrium.")
-    return found
+def _series(n: int, d: int, index: np.ndarray, count: np.ndarray, collinear: ArrayLike) -> tuple[list[int], list[int]]:
+    """Numbers of labelled equilibria of each index: of all on the circle or those not collinear on S^2; of the others."""
+    line = np.asarray(collinear, bool)
+    if not index.shape == count.shape == line.shape or index.ndim != 1 or (index >= n * d).any():
+        raise InvalidInput(f"`index` is {index!r}; give one index below n d, count and side per equilibrium.")
+    free, fixed = [0] * (n * d), [0] * (n * d)
+    for k, copies, on_line in zip(index.tolist(), count.tolist(), line.tolist(), strict=True):
+        (fixed if on_line and d == 3 else free)[k] += copies
+    return free, fixed
