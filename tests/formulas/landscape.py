@@ -1,11 +1,13 @@
 """Oracles of `theory.landscape`."""
 
+import itertools
 import math
 
 import mpmath as mp
 import numpy as np
 
 from tests.formulas.oracle import oracle
+from tests.formulas.tokens import tokens
 
 
 def cap_speed(diameter, beta, d):
@@ -596,3 +598,428 @@ def regular_radius(corners, radius, t):
         if end <= 0:
             return mp.mpf(radius)
         return mp.mpf(radius) * mp.exp(-later(excess, t, end))
+
+
+# --- energy.py
+
+
+@oracle("landscape.largest_energy0", cases=({"beta": 5e-324}, {"beta": 1e308}), count=8)
+def largest_energy0(beta):
+    """Of tokens that coincide: the mean of e^0 over 2 beta."""
+    return mp.exp(0) / (2 * mp.mpf(beta))
+
+
+@oracle(
+    "landscape.energy_of_uniform",
+    cases=(
+        {"beta": 100.0, "d": 2},
+        {"beta": 100.00000000000001, "d": 3},
+        {"beta": 101.0, "d": 1000},
+        {"beta": 150.0, "d": 1001},
+        {"beta": 3e5, "d": 10**5},
+    ),
+    count=16,
+    fresh=2,
+)
+def energy_of_uniform(beta, d):
+    """The mean of (e^(-beta (1 - cos a)) - 1)/(2 beta) over the angle a, with density sin^(d-2)."""
+    beta, width, narrow = mp.mpf(beta), mp.sqrt(1 / mp.mpf(d)), mp.sqrt(1 / (1 + mp.mpf(beta)))
+    places = [
+        0,
+        mp.pi,
+        *(k * narrow for k in (1, 3, 9, 15)),
+        *(mp.pi / 2 + k * width for k in (-15, -7, -3, 0, 3, 7, 15)),
+    ]
+    places = sorted({place for place in places if 0 <= place <= mp.pi})
+    with mp.workdps(25):
+        weight = lambda a: mp.sin(a) ** (d - 2)  # noqa: E731
+        total = mp.quad(lambda a: weight(a) * mp.expm1(-2 * beta * mp.sin(a / 2) ** 2) / min(beta, 1), places)
+        return total / mp.quad(weight, places) / (2 * max(beta, 1))
+
+
+def draw_masses(rng):
+    masses = rng.dirichlet(np.full(int(rng.integers(1, 6)), float(rng.choice([0.01, 1.0]))))
+    return (masses / max(masses.sum(), 1.0)).tolist()
+
+
+@oracle(
+    "landscape.energy_of_clusters",
+    draws={"masses": draw_masses},
+    cases=({"masses": [1.0], "beta": 3.0}, {"masses": [1.0, 1e-17], "beta": 3.0}, {"masses": [0.5, 0.5], "beta": 1e-9}),
+    count=12,
+)
+def energy_of_clusters(masses, beta):
+    return (mp.fsum(mp.mpf(mass) ** 2 for mass in masses) - 1) / (2 * mp.mpf(beta))
+
+
+def vectors(rows):
+    """Rows of unit length in numbers of mpmath."""
+    rows = [[mp.mpf(entry) for entry in row] for row in rows]
+    return [[entry / mp.sqrt(mp.fsum(x * x for x in row)) for entry in row] for row in rows]
+
+
+def dot(x, y):
+    return mp.fsum(a * b for a, b in zip(x, y, strict=True))
+
+
+@oracle(
+    "landscape.energy_rate_of_tokens",
+    draws={"positions": tokens},
+    relation=lambda a: a["beta"] < 1e6,
+    cases=(
+        {"positions": [[1.0, 0.0], [math.cos(1e-8), math.sin(1e-8)]], "beta": 3.0, "model": "SA"},
+        {"positions": [[1.0, 0.0], [-math.cos(1e-8), math.sin(1e-8)]], "beta": 3.0, "model": "USA0"},
+        {"positions": [[1.0, 0.0], [math.cos(1e-4), math.sin(1e-4)]], "beta": 9e5, "model": "SA"},
+    ),
+)
+def energy_rate_of_tokens(positions, beta, model):
+    """The change of E along the field: sum_ij w_ij <x_j, v_i>/n^2."""
+    x, n = vectors(positions), len(positions)
+    total = mp.mpf(0)
+    for i in range(n):
+        weights = [mp.exp(mp.mpf(beta) * (dot(x[i], y) - 1)) / n for y in x]
+        pull = [mp.fsum(w * y[a] for w, y in zip(weights, x, strict=True)) for a in range(len(x[i]))]
+        pull = [p - dot(pull, x[i]) * c for p, c in zip(pull, x[i], strict=True)]
+        velocity = [p / mp.fsum(weights) if model == "SA" else p for p in pull]
+        total += mp.fsum(w * dot(y, velocity) for w, y in zip(weights, x, strict=True)) / n
+    return total
+
+
+def draw_heads(rng):
+    parts = rng.standard_normal((2, 3, 3)) / 4
+    return (parts + parts.swapaxes(-1, -2)).tolist()
+
+
+@oracle(
+    "landscape.energy_rate_of_heads",
+    draws={
+        "matrices": draw_heads,
+        "positions": lambda rng: np.array(tokens(rng, families=("random",), largest=3)).tolist(),
+        "masses": lambda rng: rng.dirichlet(np.ones(4)).tolist(),
+    },
+    relation=lambda a: np.shape(a["positions"]) == (4, 3) and a["beta"] < 30,
+    result=lambda r: r[0],
+    count=8,
+)
+def energy_rate_of_heads(matrices, positions, masses, beta, model):
+    x, beta, m = vectors(positions), mp.mpf(beta), [mp.mpf(mass) for mass in masses]
+    heads = [[[[mp.fsum(row[b] * y[b] for b in range(3)) for row in head]] for y in x] for head in np.array(matrices)]
+    total = mp.mpf(0)
+    for i in range(4):
+        velocity, pull = [mp.mpf(0)] * 3, [mp.mpf(0)] * 3
+        for head in heads:
+            weights = [m[j] * mp.exp(beta * (dot(x[i], head[j][0]) - 1)) for j in range(4)]
+            mean = [mp.fsum(weights[j] * head[j][0][a] for j in range(4)) for a in range(3)]
+            mean = [p - dot(mean, x[i]) * c for p, c in zip(mean, x[i], strict=True)]
+            clock = mp.fsum(weights) if model == "SA" else 1
+            velocity = [v + p / clock for v, p in zip(velocity, mean, strict=True)]
+            pull = [v + p for v, p in zip(pull, mean, strict=True)]
+        total += m[i] * dot(velocity, pull)
+    return total
+
+
+# --- hemisphere.py
+
+
+def tosses(n, d):
+    """The chance of fewer than d heads in n - 1 tosses, and that of at least d, in whole numbers or by an integral."""
+    if d >= n:
+        return mp.mpf(1), mp.mpf(0)
+    if n <= 20000:
+        term, total = 1, 0
+        for k in range(d):
+            total += term
+            term = term * (n - 1 - k) // (k + 1)
+        return mp.mpf(total) / 2 ** (n - 1), mp.mpf(2 ** (n - 1) - total) / 2 ** (n - 1)
+    with mp.workdps(40):
+        a, b = mp.mpf(n - d), mp.mpf(d)
+        scale = mp.loggamma(a) + mp.loggamma(b) - mp.loggamma(a + b)
+        width, centre = mp.sqrt(1 / mp.mpf(n)) / 2, (a - 1) / (n - 2)
+        log_height = lambda t: (a - 1) * mp.log(t) + (b - 1) * mp.log1p(-t) - scale  # noqa: E731
+        # how fast the integrand falls from 1/2, and the width of its peak
+        fall = 1 / (2 * abs(a - b) + 1 / width)
+        steps = [0, *(mp.mpf(3) ** k for k in range(-1, 9))]
+        places = [mp.mpf(1) / 2 + sign * step * fall for step in steps for sign in (-1, 1)]
+        places += [centre + sign * step * width for step in steps[:6] for sign in (-1, 1)]
+        left = sorted({place for place in places if 0 < place <= 0.5})
+        right = sorted({place for place in places if 0.5 <= place < 1})
+        tops = [max(log_height(t) for t in side if t > 0.01) for side in (left, right)]
+        return tuple(
+            mp.exp(top) * mp.quad(lambda t, top=top: mp.exp(log_height(t) - top), side)
+            for top, side in zip(tops, (left, right), strict=True)
+        )
+
+
+HEMISPHERES = tuple(
+    {"n": n, "d": d}
+    for n, d in (
+        (5, 4),
+        (200, 90),
+        (201, 90),
+        (201, 120),
+        (10**4, 4000),
+        (10**4, 5100),
+        (10**6, 490000),
+        (10**6, 503000),
+        (10**9, 5 * 10**8 - 10**5),
+        (10**12, 5 * 10**11 - 10**6),
+        (10**12, 5 * 10**11 + 3 * 10**6),
+        (20000, 2),
+    )
+)
+
+
+@oracle(
+    "landscape.hemisphere_probability",
+    cases=HEMISPHERES,
+    relation=lambda a: a["n"] <= 20000,
+    count=16,
+    fresh=2,
+)
+def hemisphere_probability(n, d):
+    return tosses(n, d)[0]
+
+
+@oracle(
+    "landscape.log_hemisphere_probability",
+    cases=(*HEMISPHERES, {"n": 300, "d": 299}, {"n": 3000, "d": 2500}),
+    relation=lambda a: a["n"] <= 20000,
+    count=16,
+    fresh=2,
+)
+def log_hemisphere_probability(n, d):
+    lower, upper = tosses(n, d)
+    return mp.log(lower) if lower < 0.5 else mp.log1p(-upper)
+
+
+# --- solids.py
+
+
+@oracle("landscape.tetrahedron_rates", cases=({"beta": 1e308, "model": "SA"}, {"beta": 700.0, "model": "USA"}))
+def tetrahedron_rates(beta, model):
+    """From the field of four clusters: differences of it at 120 digits in one direction of each kind."""
+    if model == "USA" and beta > 700:
+        return None
+    with mp.workdps(1600):
+        b = mp.mpf(beta)
+        corners = vectors([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]])
+        if b > 1e6:
+            return [0, 0, -1 if model == "SA" else mp.mpf(-1) / 4]
+        step = mp.mpf(10) ** -700
+
+        def velocity(x, tokens):
+            weights = [mp.exp(b * (dot(x, y) - 1)) / 4 for y in tokens]
+            pull = [mp.fsum(w * y[a] for w, y in zip(weights, tokens, strict=True)) for a in range(3)]
+            clock = mp.fsum(weights) if model == "SA" else mp.exp(-b) if model == "USA" else 1
+            return [(p - dot(pull, x) * c) / clock for p, c in zip(pull, x, strict=True)]
+
+        def rate(moves):
+            """<moves, change of the field>/|moves|^2 for an eigenvector."""
+            moved = vectors(
+                [[c + step * m for c, m in zip(x, move, strict=True)] for x, move in zip(corners, moves, strict=True)]
+            )
+            fields = [velocity(x, moved) for x in moved]
+            change = mp.fsum(dot(field, move) for field, move in zip(fields, moves, strict=True)) / step
+            return change / mp.fsum(dot(move, move) for move in moves)
+
+        def tangent(x, direction):
+            return [p - dot(direction, x) * c for p, c in zip(direction, x, strict=True)]
+
+        # x, y, z stretched with sum 0 is one of the two; a shift of all corners one of the three
+        double = rate([tangent(x, [x[0], -x[1], 0]) for x in corners])
+        triple = rate([tangent(x, [1, 0, 0]) for x in corners])
+        move = tangent(corners[0], [1, 0, 0])
+        beside = vectors([[c + step * m for c, m in zip(corners[0], move, strict=True)]])[0]
+        splitting = dot(velocity(beside, corners), move) / step / dot(move, move)
+        return [double, triple, splitting]
+
+
+# --- rings.py and saddles.py
+
+
+def ring_size(rng):
+    return int(rng.choice([1, 2, 3, 4, 5, 8, 13, 30, 60]))
+
+
+def ring_sum(beta, n, term):
+    """(1/n) sum_j e^(-beta (1 - cos a_j)) term(a_j)."""
+    angles = [2 * mp.pi * j / n for j in range(n)]
+    return mp.fsum(mp.exp(-beta * (1 - mp.cos(a))) * term(a) for a in angles) / n
+
+
+def ring_rate(beta, n, k, model):
+    """The pair sum, with digits for what cancels; below 1e-300 it is 0 as a float."""
+    with mp.workdps(400 + int(abs(mp.log10(1 + abs(mp.mpf(beta)))))):
+        b = mp.mpf(beta)
+        rate = ring_sum(b, n, lambda a: (b * mp.sin(a) ** 2 - mp.cos(a)) * (1 - mp.cos(k % n * a)))
+        if model == "SA":
+            rate /= ring_sum(b, n, lambda a: 1)
+        rate *= mp.exp(b) if model == "USA" else 1
+        return rate if abs(rate) > mp.mpf(10) ** -310 else mp.mpf(0)
+
+
+@oracle(
+    "landscape.ring_growth_rates",
+    draws={"n": ring_size},
+    relation=lambda a: (a["beta"] >= 0 or (a["n"] <= 3 and a["beta"] > -1e3)) and a["beta"] < 1e200,
+    cases=(
+        {"beta": 9.0, "n": 300, "k": 5, "model": "USA0"},
+        {"beta": 0.0, "n": 3, "k": 1, "model": "USA0"},
+        {"beta": -0.66, "n": 3, "k": 1, "model": "SA"},
+        {"beta": 3.0, "n": 11, "k": [0, 1, 10], "model": "SA"},
+        {"beta": 1e-9, "n": 7, "k": None, "model": "SA"},
+        # on both sides of where neighbours begin to repel
+        {"beta": 5.6, "n": 13, "k": None, "model": "USA0"},
+        {"beta": 3.6, "n": 13, "k": None, "model": "USA0"},
+        {"beta": 3.9, "n": 13, "k": None, "model": "USA0"},
+    ),
+    count=16,
+    fresh=2,
+)
+def ring_growth_rates(beta, n, k, model):
+    modes = range(1, n // 2 + 1) if k is None else k
+    return [ring_rate(beta, n, q, model) for q in modes] if hasattr(modes, "__len__") else ring_rate(beta, n, k, model)
+
+
+def log_largest_rate(beta, n, model):
+    """Mode by mode, with digits beyond what the farthest pair is suppressed by."""
+    with mp.workdps(60 + int(min(2 * beta, 4e3))):
+        b = mp.mpf(beta)
+        rates = [
+            ring_sum(b, n, lambda a, k=k: (b * mp.sin(a) ** 2 - mp.cos(a)) * (1 - mp.cos(k * a)))
+            for k in range(1, n // 2 + 1)
+        ]
+        top = mp.log(max(rates))
+        if model == "SA":
+            return top - mp.log(ring_sum(b, n, lambda a: 1))
+        return top + (b if model == "USA" else 0)
+
+
+ESCAPES = (
+    {"beta": 1e4, "n": 4, "model": "USA0"},
+    {"beta": 1e300, "n": 5, "model": "SA"},
+    {"beta": 30.0, "n": 60, "model": "SA"},
+    {"beta": 700.0, "n": 2, "model": "USA0"},
+)
+
+
+@oracle("landscape.log_escape_rate", draws={"n": lambda rng: 1 + ring_size(rng)}, cases=ESCAPES, count=12, fresh=0)
+def log_escape_rate(beta, n, model):
+    return log_largest_rate(beta, n, model)
+
+
+@oracle("landscape.escape_rate", draws={"n": lambda rng: 1 + ring_size(rng)}, cases=ESCAPES, count=12, fresh=0)
+def escape_rate(beta, n, model):
+    log_rate = log_largest_rate(beta, n, model)
+    return mp.exp(log_rate) if log_rate > -1e6 else mp.mpf(0)
+
+
+@oracle(
+    "landscape.antipodal_spectrum",
+    draws={"n": ring_size, "d": lambda rng: int(rng.integers(2, 5)), "first": lambda rng: int(rng.integers(1, 9))},
+    relation=lambda a: a["first"] <= a["n"] < 20,
+    cases=({"n": 4, "d": 2, "first": 2, "beta": 1e-12},),
+    count=12,
+)
+def antipodal_spectrum(n, d, first, beta):
+    a, fade = mp.mpf(first) / n, mp.exp(-2 * mp.mpf(beta))
+    rates = [mp.mpf(0), *[-a + (1 - a) * fade] * (first - 1)]
+    rates += [fade, *[-(1 - a) + a * fade] * (n - first - 1)] if first < n else []
+    return sorted([rate for rate in rates for _ in range(d - 1)], reverse=True)
+
+
+@oracle(
+    "landscape.ring_spectrum",
+    draws={"n": ring_size, "d": lambda rng: int(rng.integers(2, 5))},
+    relation=lambda a: a["n"] * a["d"] < 40,
+    cases=({"n": 5, "d": 3, "beta": 1e5},),
+    count=10,
+)
+def ring_spectrum(n, d, beta):
+    inside = [ring_rate(beta, n, k, "USA0") for k in range(n)]
+    outside = [ring_sum(mp.mpf(beta), n, lambda a, k=k: mp.cos(k * a) - mp.cos(a)) for k in range(n)]
+    return sorted([*inside, *(outside * (d - 2))], reverse=True)
+
+
+def draw_gram(rng):
+    rows = np.round(tokens(rng, most=5, largest=3), 3)
+    return (rows @ rows.T).tolist()
+
+
+@oracle(
+    "landscape.labelled_configurations",
+    draws={"gram": draw_gram, "spans": lambda rng: bool(rng.integers(2))},
+    cases=(
+        {"gram": [[1.0, -0.5, -0.5], [-0.5, 1.0, -0.5], [-0.5, -0.5, 1.0]], "spans": True},
+        {"gram": [[1.0]], "spans": False},
+    ),
+    count=8,
+)
+def labelled_configurations(gram, spans):
+    """Different matrices among all orders of the tokens."""
+    orders = itertools.permutations(range(len(gram)))
+    return len({tuple(round(gram[i][j], 4) for i in order for j in order) for order in orders}) * (2 if spans else 1)
+
+
+def draw_list(low, high):
+    return lambda rng: rng.integers(low, high, 4).tolist()
+
+
+EQUILIBRIA = (
+    {"n": 2, "d": 2, "index": [0, 1], "count": [1, 1], "collinear": [True, True]},
+    {"n": 3, "d": 2, "index": [0, 1, 2], "count": [1, 3, 2], "collinear": [True, True, False]},
+    {
+        "n": 4,
+        "d": 3,
+        "index": [5, 4, 3, 2, 2, 0],
+        "count": [2, 3, 6, 3, 4, 1],
+        "collinear": [False, False, False, True, True, True],
+    },
+    {"n": 40, "d": 3, "index": [0], "count": [2**40], "collinear": [False]},
+    {"n": 1, "d": 3, "index": [0], "count": [1], "collinear": [True]},
+)
+LISTS = {
+    "index": draw_list(0, 4),
+    "count": draw_list(0, 9),
+    "collinear": lambda rng: rng.integers(0, 2, 4).astype(bool).tolist(),
+}
+
+
+@oracle("landscape.euler_sums", draws=LISTS, relation=lambda a: a["n"] >= 2, cases=EQUILIBRIA, count=10)
+def euler_sums(n, d, index, count, collinear):
+    rows = list(zip(index, count, collinear, strict=True))
+    if d == 2:
+        return [0, sum(c * (-1) ** k for k, c, _ in rows)]
+    # half the derivative at 1 of the collinear series, less that of (1 + t^2)^(n - 1)
+    half = sum(c * k for k, c, line in rows if line) // 2
+    poincare = sum(2 * k * math.comb(n - 1, k) for k in range(n)) // 2
+    return [half - poincare, sum(c * (-1) ** k for k, c, line in rows if not line)]
+
+
+@oracle(
+    "landscape.morse_quotient",
+    draws=LISTS,
+    relation=lambda a: a["n"] >= 2,
+    cases=EQUILIBRIA,
+    count=10,
+    result=lambda r: [r[0], *r[1]],
+)
+def morse_quotient(n, d, index, count, collinear):
+    """By power series from t = 0."""
+    size = n * d
+    free, fixed = [0] * size, [0] * size
+    for k, c, line in zip(index, count, collinear, strict=True):
+        (fixed if line and d == 3 else free)[k] += c
+    for k in range(n):
+        (free if d == 2 else fixed)[k * (d - 1)] -= math.comb(n - 1, k)
+    if d == 3:
+        even, odd = sum(fixed[::2]), sum(fixed[1::2])
+        if even or odd:
+            return [max(abs(even), abs(odd)), -1]
+        free = [free[k] + sum(fixed[j] for j in range(k % 2, k + 1, 2)) for k in range(size)]
+    rest = sum(c * (-1) ** k for k, c in enumerate(free))
+    free[0] -= rest
+    quotient = [sum(free[j] * (-1) ** (k - j) for j in range(k + 1)) for k in range(size - 1)] or [0]
+    while len(quotient) > 1 and quotient[-1] == 0:
+        quotient.pop()
+    return [rest, *quotient]

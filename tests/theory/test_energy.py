@@ -38,12 +38,12 @@ def test_the_mean_is_as_small_as_the_shortcut_says():
 @pytest.mark.parametrize(
     ("beta", "d", "words"),
     [
-        (0.0, 3, "beta is 0"),
-        (np.inf, 3, "beta is inf; it must be finite"),
-        (np.nan, 3, "beta is nan"),
-        ([1.0, -2.0], 3, "it must be finite and above 0"),
-        (1.0, 1, "d is 1"),
-        (1.0, 2.5, "d is 2.5"),
+        (0.0, 3, "`beta` is 0"),
+        (np.inf, 3, "`beta` is inf; give numbers"),
+        (np.nan, 3, "`beta` is nan"),
+        ([1.0, -2.0], 3, "give numbers in"),
+        (1.0, 1, "`d` is 1"),
+        (1.0, 2.5, "`d` is 2.5"),
     ],
 )
 def test_bad_arguments_are_refused(beta, d, words):

@@ -57,5 +57,5 @@ def test_simulated_tokens_on_the_circle():
 )
 def test_bad_sizes(n, d, name):
     for function in (hemisphere_probability, log_hemisphere_probability):
-        with pytest.raises(ValueError, match=f"{name} is"):
+        with pytest.raises(ValueError, match=f"`{name}` is"):
             function(n, d)

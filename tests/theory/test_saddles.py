@@ -83,10 +83,10 @@ def test_labelled_configurations():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: theory.landscape.antipodal_spectrum(n=4, d=2, first=5, beta=1.0), "first is 5"),
-        (lambda: theory.landscape.euler_sums(n=3, d=4, index=[0], count=[1], collinear=[True]), "d is 4"),
-        (lambda: theory.landscape.morse_quotient(n=3, d=2, index=[9], count=[1], collinear=[True]), "index is"),
-        (lambda: theory.landscape.euler_sums(n=3, d=2, index=[0, 1], count=[1], collinear=[True]), "index is"),
+        (lambda: theory.landscape.antipodal_spectrum(n=4, d=2, first=5, beta=1.0), "`first` is 5"),
+        (lambda: theory.landscape.euler_sums(n=3, d=4, index=[0], count=[1], collinear=[True]), "`d` is 4"),
+        (lambda: theory.landscape.morse_quotient(n=3, d=2, index=[9], count=[1], collinear=[True]), "`index` is"),
+        (lambda: theory.landscape.euler_sums(n=3, d=2, index=[0, 1], count=[1], collinear=[True]), "`index` is"),
     ],
 )
 def test_bad_arguments_are_refused(call, words):

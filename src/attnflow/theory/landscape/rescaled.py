@@ -96,7 +96,7 @@ def pair_delay(value: ArrayLike, x: ArrayLike, *, t: float = math.inf, middle: f
 
 
 def _growth(matrix: np.ndarray, start: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-    """A step; coefficients of e^(sV) x in s/step, (term, place, dim), at its multiples; logarithms of the size, divided out.
+    """A step; coefficients of e^(sV) x in s/step at its multiples, (term, place, dim); logarithms of sizes, divided out.
 
     By power series, which do not ask for a basis of eigenvectors. Ends where u has grown beyond its minimum for as long
     again as that took.
