@@ -1,11 +1,14 @@
 """Oracles of `theory.random_layers`."""
 
+import functools
+import itertools
 import math
 
 import mpmath as mp
 import numpy as np
 
 from tests.formulas.oracle import oracle
+from tests.formulas.special import log_bessel
 from tests.formulas.tokens import tokens
 
 
@@ -285,3 +288,147 @@ def mean_cosine(overlap, d, d_k):
 def cosine_drift_constant(d, d_k, kind):
     d_k = d if d_k in (None, math.inf) else int(d_k)
     return {"product": mp.mpf(3) / 2 + mp.mpf(d) / (2 * d_k), "iid": mp.mpf(3) / 2, "orthogonal": 1}[kind]
+
+
+# --- exponents ---------------------------------------------------------------------------------------------------
+
+
+@oracle("random_layers.pair_exponent")
+def pair_exponent(a, b_, d):
+    a, b, d = real(a, b_, d)
+    return ((d - 3) * b - (d - 1) * a) / d
+
+
+@oracle("random_layers.pair_exponent_spread")
+def pair_exponent_spread(a, b_, d):
+    a, b, d = real(a, b_, d)
+    return 4 * (a + b) / d
+
+
+@oracle("random_layers.antipodal_exponent", cases=({"beta": 20.0, "d": 1e15}, {"beta": 19.0, "d": 3.0}))
+def antipodal_exponent(beta, d):
+    with mp.workdps(700):
+        beta, d = real(min(beta, 400), d)
+        return ((d - 3) - (d - 1) * mp.tanh(beta) ** 2) / d
+
+
+def rows(rng):
+    return None if rng.random() < 0.3 else int(rng.choice([1, 2, 3, 7, 64]))
+
+
+def few(rng):
+    return int(rng.choice([2, 3, 4, 7, 64]))
+
+
+@oracle("random_layers.zero_temperature_exponent", draws={"d_k": rows})
+def zero_temperature_exponent(d, d_k):
+    """The limit of Lambda, whose A is 1: (d - 3) B/d - (d - 1)/d, where both means exist."""
+    if d < 4:
+        return -mp.inf if d == 2 else mp.mpf(-2) / 3
+    if d_k is not None and d_k < 3:
+        return mp.inf
+    stretch = mp.mpf(d - 1) / (d - 2) * (mp.mpf(d_k - 1) / (d_k - 2) if d_k else 1)
+    return ((d - 3) * stretch - (d - 1)) / mp.mpf(d)
+
+
+@functools.cache
+def gauss(count):
+    """Nodes and weights of Gauss's rule, at 40 digits."""
+    with mp.workdps(40):
+        nodes = [
+            mp.findroot(lambda x: mp.legendre(count, x), mp.cos(mp.pi * (i + mp.mpf(3) / 4) / (count + mp.mpf(1) / 2)))
+            for i in range(count)
+        ]
+        return [(x, 2 * (1 - x * x) / (count * mp.legendre(count - 1, x)) ** 2) for x in nodes]
+
+
+def moments(b, d, d_k):
+    """A and B as integrals over the product W of the two chi-squares, whose density is a Bessel function K."""
+    b, k = mp.mpf(b), d_k or 0
+    share = (b / mp.mpf(10) ** -30) ** 2 if b < mp.mpf(10) ** -30 else 1
+    b = max(b, mp.mpf(10) ** -30)
+
+    def density(y, d):
+        """Of y = log W, or of log U without rows of Q and K."""
+        if not d_k:
+            return mp.exp(mp.mpf(d) / 2 * (y - mp.log(2)) - mp.exp(y) / 2 - mp.loggamma(mp.mpf(d) / 2))
+        log_front = mp.mpf(d + k) / 4 * y - (mp.mpf(d + k) / 2 - 1) * mp.log(2)
+        log_front -= mp.loggamma(mp.mpf(d) / 2) + mp.loggamma(mp.mpf(k) / 2)
+        return mp.exp(log_front) * mp.besselk(mp.mpf(d - k) / 2, mp.exp(y / 2))
+
+    def both(y):
+        kappa = b * mp.exp(y / 2) / mp.sqrt(d_k or 1)
+        nu = mp.mpf(d) / 2 - 1
+        if kappa < 500:
+            r = mp.besseli(nu + 1, kappa) / mp.besseli(nu, kappa)
+        else:
+            r = mp.exp(log_bessel(nu + 1, kappa) - log_bessel(nu, kappa))
+        slope = 1 - r * r - (d - 1) * r / kappa
+        mass = density(y, d)
+        if d_k:
+            radial = (slope * b) ** 2 / k * (d * density(y, d + 2) + (k - 1) * mass)
+            return r * r * mass, radial + r * r * mp.exp(-y) * (d - 1) * (k - 1) * mass
+        return r * r * mass, ((slope * b) ** 2 + r * r * (d - 1) * mp.exp(-y)) * mass
+
+    top = 2 * mp.log(mp.sqrt(d * (d_k or 1)) + 60 + 8 * mp.sqrt(d + k))
+    centre = mp.log(d * (d_k or 1))
+    turn = mp.log(d_k or 1) - 2 * mp.log(b) + 2 * mp.log(d)  # where kappa = d
+    bottom = min(centre, turn) - mp.mpf(100) / min(d, d_k or d)
+    edges = {bottom, top, *(centre + mp.mpf(j) / 2 for j in range(-8, 9))}
+    count = int((top - bottom) / 4) + 1
+    edges = sorted(edge for edge in edges | {bottom + 4 * j for j in range(count)} if bottom <= edge <= top)
+    points = [mp.mpf(0)] * 2
+    with mp.workdps(30):
+        for left, right in itertools.pairwise(edges):
+            for node, weight in gauss(20):
+                heights = both((left + right) / 2 + (right - left) / 2 * node)
+                points = [p + (right - left) / 2 * weight * height for p, height in zip(points, heights, strict=True)]
+    return [point * share for point in points]
+
+
+@oracle(
+    "random_layers.attention_moments",
+    draws={
+        "logit_scale": lambda rng: float(
+            rng.choice([10 ** rng.uniform(-2, 2), 1e-300, 1e-9, 1e4, 1e12, 0.0, math.inf])
+        ),
+        "d": few,
+        "d_k": rows,
+    },
+    cases=(
+        {"logit_scale": 1.0, "d": 1000, "d_k": 1},
+        {"logit_scale": 30.0, "d": 2, "d_k": 1},
+        {"logit_scale": 1e3, "d": 500, "d_k": None},
+    ),
+    count=10,
+    fresh=0,
+)
+def attention_moments(logit_scale, d, d_k):
+    if logit_scale == math.inf:
+        exists = d > 2 and (d_k is None or d_k > 2)
+        stretch = mp.mpf(d - 1) / (d - 2) * (mp.mpf(d_k - 1) / (d_k - 2) if d_k else 1) if exists else mp.inf
+        return [1, stretch]
+    return [0, 0] if logit_scale == 0 else moments(logit_scale, d, d_k)
+
+
+@oracle(
+    "random_layers.critical_logit_scale",
+    draws={"d": few, "d_k": lambda rng: rng.choice([None, 64, 3])},
+    cases=({"d": 4, "d_k": 1}, {"d": 8, "d_k": 6}, {"d": 64, "d_k": 8}),
+    result=lambda scale: -1 if scale is None else scale,
+    count=4,
+    fresh=0,
+)
+def critical_logit_scale(d, d_k):
+    if d_k is None or d < 4 or d_k >= d - 1:
+        return -1
+
+    def exponent(log_b):
+        first, second = moments(mp.exp(log_b), d, d_k)
+        return (d - 3) * second - (d - 1) * first
+
+    high = mp.mpf(1)
+    while exponent(high) < 0:
+        high += 1
+    with mp.workdps(30):
+        return mp.exp(mp.findroot(exponent, (high - 1, high), solver="anderson", tol=1e-50, verify=False))
