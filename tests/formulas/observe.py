@@ -10,7 +10,7 @@ from tests.formulas.oracle import oracle
 
 PROCEDURES = {"slow_motion_along": "reads the frames of a flow; its columns are those of `slow_motion`"}
 BETAS = (0.0, 1e-300, 1e-12, 1e-3, 0.5, 2.0, 9.0, 81.0, 1e4, 1e8, -1e-3, -2.0, -100.0)
-FRAME = {"arguments": made, "quick": 10}
+FRAME = {"arguments": made, "count": 14, "quick": 10}
 
 
 def system(rng):
@@ -112,7 +112,7 @@ def speed(field, tokens, t):
     return [mp.norm(v) for v in velocities(tokens, field)[3]]
 
 
-@oracle("observe.attention_matrix", **(TIMED | {"draws": TIMED["draws"] | {"limit": lambda rng: 10}, "count": 12}))
+@oracle("observe.attention_matrix", **(TIMED | {"draws": TIMED["draws"] | {"limit": lambda rng: 10}, "count": 10}))
 def attention_matrix(field, tokens, t, limit):
     rows, masses = exact(tokens)
     beta, matrix = mp.mpf(field["beta"]), []
@@ -148,7 +148,7 @@ def overlap_histogram(tokens, bins, block):
         counts[max(0, min(bins - 1, int(mp.floor((overlap + 1) * bins / 2))))] += masses[i] * masses[j]
     total = mp.fsum(counts)
     edges = [mp.mpf(2) * k / bins - 1 for k in range(bins + 1)]
-    return [*(count / total * bins / 2 for count in counts), *edges]
+    return [*(count / (total or 1) * bins / 2 for count in counts), *edges]
 
 
 @oracle("observe.order_parameter", draws={"tokens": system}, **FRAME)
@@ -205,6 +205,7 @@ CLUSTERS = {
         "share": lambda rng: 1.0,
     },
     "arguments": made,
+    "count": 14,
     "quick": 12,
 }
 
@@ -303,7 +304,7 @@ def determinant(rows):
     return mp.det(mp.matrix(rows)) if len(rows) > 1 else rows[0][0]
 
 
-@oracle("observe.convex_hull", draws={"points": cloud}, result=lambda hull: [hull.volume])
+@oracle("observe.convex_hull", draws={"points": cloud}, result=lambda hull: [hull.volume], count=14)
 def convex_hull(points):
     """A facet is a set of d points with all others on one side; it adds a cone about the mean."""
     import itertools
@@ -366,6 +367,7 @@ def near_diagonal(rng):
     "observe.hyperplane_coordinates",
     draws={"points": lambda rng: rng.standard_normal((3, int(rng.integers(1, 4)))).tolist(), "value": near_diagonal},
     relation=lambda a: len(a["points"][0]) == len(a["value"]),
+    count=14,
 )
 def hyperplane_coordinates(points, value):
     """Left and right eigenvectors as limits of powers of a shifted matrix."""
@@ -416,6 +418,7 @@ def distinct(points, tol):
     },
     arguments=lambda a: {key: np.array(value) if isinstance(value, list) else value for key, value in a.items()},
     result=lambda plateaus: [list(plateau) for plateau in plateaus],
+    count=14,
 )
 def plateaus(time, count, condensed, energy, factor):
     """Runs of equal counts of condensed frames: they last from their first positive time, or are the final consensus."""
@@ -467,6 +470,7 @@ def binomial(k, n, q):
         "until": lambda rng: math.inf,
     },
     result=lambda e: [e.n, e.exits, e.mean, e.standard_error, e.band, *e.survival([0.1])[:3], *e.quantile(SHARES)],
+    count=14,
 )
 def exit_distribution(log_times, confidence, until):
     times, n = sorted(mp.mpf(t) for t in log_times), len(log_times)
@@ -494,6 +498,7 @@ def exit_distribution(log_times, confidence, until):
         "confidence": level,
     },
     result=lambda s: [*s([0.5, 3.0, 6.5]), s.quantile(0.4).value, *s.mean(7.5), *s.exponential_mean()[:2]],
+    count=14,
 )
 def survival(times, until, confidence):
     width = normal(confidence)
@@ -557,6 +562,7 @@ def in_groups(rng):
     },
     arguments=made,
     result=list,
+    count=14,
 )
 def slow_motion(tokens, labels, beta):
     rows, masses = exact(tokens)

@@ -31,7 +31,7 @@ LONGEST_VECTOR = 1e150
 """The square of a longer vector may leave the range of floats."""
 BOOST = Other("vectors (d,) or (..., d), of length up to 1e150")
 REACH = "np.linalg.norm(b, axis=-1, keepdims=True)"
-NEAREST = f"np.maximum(np.linalg.norm(points + b / (1e-300 + {REACH}), axis=-1, keepdims=True), np.exp(-{REACH}))"
+NEAREST = f"np.maximum(np.linalg.norm(points + b / (1e-145 + {REACH}), axis=-1, keepdims=True), np.exp(-{REACH}))"
 """How near points come to -b/|b|, from where boosts stretch by the inverse of this, at most."""
 
 
