@@ -125,7 +125,7 @@ def test_a_run_is_animated(place):
     for more, code, words in (
         (["runs/none"], 6, "is not a run folder"),
         (["runs/one", "--out", "a.avi"], 2, "html, gif or mp4"),
-        (["runs/one", "--format", "webm"], 2, "`format` is 'webm'"),
+        (["runs/one", "--format", "webm"], 2, "`--format` is 'webm'"),
         (["runs/one", "--member", "seed"], 2, "such as seed=1"),
         (["runs/one", "--member", "seed=1"], 2, "it is one system"),
         (["runs/one", "--out", "nowhere/a.gif", *short], 6, "cannot write"),

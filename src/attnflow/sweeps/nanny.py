@@ -8,7 +8,7 @@ from distributed.core import Status
 from attnflow.sweeps.cluster import DEATHS
 
 
-class PersistentNanny(Nanny):  # type: ignore[misc]
+class PersistentNanny(Nanny):
     """Start a worker again that dies while it starts, at most `DEATHS` times in a row.
 
     Dask replaces workers that die later; one that dies at its start ends the whole cluster there.
