@@ -93,16 +93,16 @@ def _vertex(cost: np.ndarray, a: np.ndarray, b: np.ndarray, near: np.ndarray) ->
     for node, parent in reversed(tree_of(rank)[1].items()):
         carry(*pair(node, parent))
     while left[:n].max() > 0 and left[n:].max() > 0:  # what `near` has wrong goes where it is cheap
-        i, j = np.flatnonzero(left[:n] > 0), np.flatnonzero(left[n:] > 0)
-        row, column = np.unravel_index(np.argmin(cost[np.ix_(i, j)]), (len(i), len(j)))
-        carry(i[row], j[column])
+        rows, columns = np.flatnonzero(left[:n] > 0), np.flatnonzero(left[n:] > 0)
+        row, column = divmod(int(np.argmin(cost[np.ix_(rows, columns)])), len(columns))
+        carry(int(rows[row]), int(columns[column]))
     pairs, parents = tree_of(np.where(mass > 0, 0.5, rank))
     for _ in range(MOST_EXCHANGES * (n + m)):
         prices = np.zeros(n + m, dtype=np.longdouble)
         for node, parent in parents.items():
             prices[node] = cost[pair(node, parent)] - prices[parent]
         excess = cost - prices[:n, None] - prices[n:]
-        i, j = (int(k) for k in np.unravel_index(np.argmin(excess), (n, m)))
+        i, j = divmod(int(np.argmin(excess)), m)
         if excess[i, j] >= -4 * np.finfo(float).eps * scale:
             return np.asarray(mass, dtype=np.float64)
         path = _path(parents, i, n + j)

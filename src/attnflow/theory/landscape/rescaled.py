@@ -96,10 +96,10 @@ def pair_delay(value: ArrayLike, x: ArrayLike, *, t: float = math.inf, middle: f
 
 
 def _growth(matrix: np.ndarray, start: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-    """A step; coefficients of e^(sV) x in s/step at its multiples, (term, place, dim); logarithms of sizes, divided out.
+    """A step; coefficients of e^(sV) x in s/step at its multiples, (term, place, dim); logarithms of sizes.
 
-    By power series, which do not ask for a basis of eigenvectors. Ends where u has grown beyond its minimum for as long
-    again as that took.
+    By power series, which do not ask for a basis of eigenvectors; the sizes are divided out of the coefficients. Ends
+    where u has grown beyond its minimum for as long again as that took.
     """
     norm = float(np.linalg.norm(matrix, 2))
     if norm == 0 or not start.any():
@@ -109,7 +109,9 @@ def _growth(matrix: np.ndarray, start: np.ndarray) -> tuple[float, np.ndarray, n
     for k in range(1, TERMS):
         powers.append(powers[-1] @ matrix * (step / k))
     flow = np.sum(powers[::-1], axis=0)
-    coefficients, log_sizes, decided = [], [], 0
+    coefficients: list[list[np.ndarray]] = []
+    log_sizes: list[float] = []
+    decided = 0
     while len(log_sizes) <= 2 * decided + 4:
         length = float(np.linalg.norm(path))
         if log_size < -350 or len(log_sizes) > LONGEST:

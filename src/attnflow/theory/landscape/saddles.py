@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from attnflow.theory.landscape.rings import _sine, ring_growth_rates
 BETA = Reals(0.0, scalar=True)
 COUNT, DIMENSION = Integers(1, 10**4, scalar=True), Integers(2, 10**3, scalar=True)
 """Sizes of a spectrum of n (d - 1) numbers."""
-TOPOLOGY = {
+TOPOLOGY: dict[str, Any] = {
     "n": Integers(1, 40, scalar=True),
     "d": Integers(2, 3, scalar=True),
     "index": Integers(0, 119),
@@ -145,7 +146,7 @@ def morse_quotient(
 
 
 def _series(n: int, d: int, index: np.ndarray, count: np.ndarray, collinear: ArrayLike) -> tuple[list[int], list[int]]:
-    """Numbers of labelled equilibria of each index: of all on the circle or those not collinear on S^2; of the others."""
+    """Numbers of equilibria by index: of all on the circle, or of those not collinear on S^2; then of the others."""
     line = np.asarray(collinear, bool)
     if not index.shape == count.shape == line.shape or index.ndim != 1 or (index >= n * d).any():
         raise InvalidInput(f"`index` is {index!r}; give one index below n d, count and side per equilibrium.")

@@ -242,7 +242,7 @@ def merge_arc_length(angle: float, beta: float, masses: tuple[float, float], *, 
         return np.hypot(math.sqrt(m1) * first, math.sqrt(m2) * second)
 
     if beta > 1e100:  # q is 0 beyond angles of 1e-49
-        return angle * float(slope(np.float64(0.0)))
+        return angle * float(slope(np.asarray(0.0)))
     return float(integral_over_angles(slope, np.float64(angle), np.float64(beta)))
 
 

@@ -181,7 +181,7 @@ def merge_time_of_heads(
         return np.asarray(-np.logaddexp.reduce(log_weights + log_pulls - fall, axis=0))
 
     start = 2 * math.log(math.tan(angle / 2))
-    points = _landmarks(np.float64(start), rates).ravel()
+    points = _landmarks(np.asarray(start), rates).ravel()
     log_time = float(log_integral(log_slowness, 0.0, _way(angle, until), start, points=points)) - math.log(2)
     if not _SMALLEST_LOG < log_time < LARGEST_LOG:
         raise InvalidInput(
@@ -261,7 +261,7 @@ def integral_over_angles(function: Callable[[np.ndarray], np.ndarray], angle: Ar
 def meeting_point_limit(angle: ArrayLike, *, masses: ArrayLike = (0.5, 0.5)) -> Numbers:
     """Limit beta -> infinity of the SA `meeting_point`: angle m2^2/(m1^2 + m2^2), with an error O(beta^{-1/2})."""
     m1, m2 = checked_pair(masses)
-    return angle * closing_shares(np.float64(0.0), m1, m2)[0]
+    return angle * closing_shares(np.asarray(0.0), m1, m2)[0]
 
 
 @formula(beta=Reals(0.0, 1e150), angle=Reals(0.0, math.pi), spread2=Reals(0.0), relative=4e-15)

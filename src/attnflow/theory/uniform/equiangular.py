@@ -222,9 +222,9 @@ def _invert(t: np.ndarray, beta: np.ndarray, n: np.ndarray, overlap0: np.ndarray
     log_slope = np.logaddexp(start, np.log(n - 1)) - np.log(2 * n) if model == "SA" else start - np.log(2)
 
     def lateness(log_gain: np.ndarray, *values: np.ndarray) -> np.ndarray:
-        *physics, log_t = values
+        beta, n, overlap0, height0, log_t = values
         with np.errstate(divide="ignore"):  # a gain that underflows takes no time
-            mantissa, exponent = _scaled_time(np.exp(log_gain), *physics, model)
+            mantissa, exponent = _scaled_time(np.exp(log_gain), beta, n, overlap0, height0, model)
             return np.asarray(np.log(mantissa) + exponent - log_t)
 
     values = [beta, n, overlap0, height0, log_t]

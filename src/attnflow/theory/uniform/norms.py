@@ -1,7 +1,7 @@
 """Layer norms as speed regulators: the overlap and the radius of equiangular tokens under each placement."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -96,7 +96,7 @@ def norm_overlap(
     def integrate(times: np.ndarray, start: np.ndarray, norm: str) -> np.ndarray:
         """Gains in log-odds and in log r at unsorted times, shape (2, len(times))."""
 
-        def slopes(_: float, state: np.ndarray) -> tuple[float, float]:
+        def slopes(_: float, state: np.ndarray) -> tuple[Any, Any]:
             gap, q = place(state[0])
             e = np.exp(-beta * gap)
             a, local = 1 + others * e, -np.expm1(-beta * gap)

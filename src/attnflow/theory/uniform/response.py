@@ -81,9 +81,7 @@ def overlap_growth(overlap: float, beta: float, n: int, *, model: str = "SA") ->
         else:
             logs -= weight * (np.logaddexp(0.0, start + change) - np.logaddexp(0.0, start))
     if (logs >= LARGEST_LOG).any():
-        raise InvalidInput(
-            f"`beta` is {shown(beta.tolist())}; the growth leaves float range there, give a smaller beta."
-        )
+        raise InvalidInput(f"`beta` is {beta!r}; the growth leaves float range there, give a smaller beta.")
     with np.errstate(under="ignore"):
         return np.asarray(np.exp(logs))
 
