@@ -67,8 +67,9 @@ class _Command(TyperCommand):
     words: Mapping[str, str] = {}
 
     def invoke(self, ctx: Any) -> Any:
-        options = {str(one.name).strip("_"): max(one.opts, key=len) for one in self.params if one.opts[0][0] == "-"}
-        with in_words_of_options(options | self.words):
+        named = [option for option in self.params if option.opts[0][0] == "-"]
+        options = {str(option.name).strip("_"): max(option.opts, key=len) for option in named}
+        with in_words_of_options({**options, **self.words}):
             return super().invoke(ctx)
 
 
