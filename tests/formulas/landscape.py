@@ -1,5 +1,6 @@
 """Oracles of `theory.landscape`."""
 
+import importlib
 import itertools
 import math
 
@@ -1023,3 +1024,6 @@ def morse_quotient(n, d, index, count, collinear):
     while len(quotient) > 1 and quotient[-1] == 0:
         quotient.pop()
     return [rest, *quotient]
+
+
+importlib.import_module("tests.formulas.landscape_modes")

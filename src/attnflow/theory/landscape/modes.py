@@ -4,12 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy import special as sp
 
 from attnflow.errors import InvalidInput
 from attnflow.special import bessel_ratios
-from attnflow.special.numbers import Numbers
+from attnflow.special.formula import Reals, formula
+from attnflow.special.numbers import ArrayLike, Numbers
 from attnflow.theory.checks import checked_beta
 from attnflow.theory.landscape.counting import count_circle_modes, count_line_modes, inflection_angle
 
@@ -23,28 +23,32 @@ class ModeEstimate:
     method: str
 
 
+@formula(beta=Reals(0.0), relative=3e-15)
 def expected_modes(beta: ArrayLike) -> Numbers:
     """Expected number of modes on the circle of sum_i e^{beta cos(t - theta_i)}, theta iid uniform, as n -> infinity.
 
-    Kac-Rice for the Gaussian limit: sqrt(sum_k k^4 I_k(beta)^2 / sum_k k^2 I_k(beta)^2); 1 at beta = 0,
-    sqrt(3 beta/2) for large beta (cf. arXiv:2412.09080). Vectorised over beta >= 0.
+    The formula of Kac and Rice for the Gaussian limit: sqrt(sum_k k^4 I_k(beta)^2 / sum_k k^2 I_k(beta)^2), which is
+    sqrt(1 + (3/2) beta I_2(2 beta)/I_1(2 beta)), as the sums are integrals of f''^2 and f'^2 for f = e^{beta cos t}. It
+    is 1 at beta = 0, and sqrt(3 beta/2) for large beta (cf. arXiv:2412.09080).
+
+    Arguments:
+        beta: inverse temperature.
     """
-    betas = checked_beta(beta)
-    # I_k^2 falls like e^{-k^2/beta}: past 7 sqrt(beta) terms k^4 I_k^2 are below 1e-17 of the sum
-    ratios = bessel_ratios(1.0, betas, 30 + int(np.ceil(7 * np.sqrt(np.max(betas, initial=0.0)))))
-    powers = np.concatenate([np.ones((*betas.shape, 1)), np.cumprod(ratios, axis=-1)], axis=-1) ** 2
-    k = np.arange(1, powers.shape[-1] + 1, dtype=np.float64)
-    return np.sqrt(np.sum(k**4 * powers, axis=-1) / np.sum(k**2 * powers, axis=-1))
+    ratio = bessel_ratios(1.0, 2 * np.minimum(beta, 1e300), 1)[..., 0]
+    return np.hypot(1.0, np.sqrt(1.5 * ratio) * np.sqrt(beta))
 
 
-def two_point_modes(beta: ArrayLike) -> np.ndarray:
+@formula(beta=Reals(0.0), relative=1e-15)
+def two_point_modes(beta: ArrayLike) -> Numbers:
     """Expected number of modes on the line for two iid standard normal samples: 1 + erfc(beta^{-1/2}), exactly.
 
-    There are two modes when the samples are more than 2 beta^{-1/2} apart. Vectorised over beta >= 0.
+    The density sum_i e^{-beta (t - X_i)^2/2} has two modes when the samples are more than 2 beta^{-1/2} apart.
+
+    Arguments:
+        beta: inverse squared width of the kernel; at 0 the limit 1.
     """
-    betas = checked_beta(beta)
-    root = np.sqrt(np.where(betas > 0, betas, 1.0))
-    return np.where(betas > 0, 1 + sp.erfc(1 / root), 1.0)
+    with np.errstate(divide="ignore"):
+        return 1 + sp.erfc(1 / np.sqrt(beta))
 
 
 def line_mode_density(x: ArrayLike, n: ArrayLike, beta: ArrayLike) -> Numbers:

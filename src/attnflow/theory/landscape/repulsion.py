@@ -5,18 +5,23 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy import special as sp
 
 from attnflow.errors import InvalidInput
+from attnflow.special.formula import Reals, formula
+from attnflow.special.numbers import ArrayLike
 from attnflow.theory.landscape.perceptron import Landscape, Model, kernel_factor
 
 _FINER = 16  # the factor by which the circle is looked at more finely than the grid of the atoms
 
 
+@formula(angles=Reals(), relative=1e-15)
 def circle_points(angles: ArrayLike) -> np.ndarray:
-    """(cos, sin) of the angles, on a new last axis."""
-    angles = np.asarray(angles, dtype=np.float64)
+    """Points (cos, sin) of the unit circle at these angles, on a new last axis.
+
+    Arguments:
+        angles: angles in radians.
+    """
     return np.stack([np.cos(angles), np.sin(angles)], axis=-1)
 
 
