@@ -7,6 +7,7 @@ import math
 import mpmath as mp
 import numpy as np
 
+from attnflow.theory.landscape import Landscape
 from tests.formulas.oracle import oracle
 from tests.formulas.tokens import tokens
 
@@ -1024,6 +1025,300 @@ def morse_quotient(n, d, index, count, collinear):
     while len(quotient) > 1 and quotient[-1] == 0:
         quotient.pop()
     return [rest, *quotient]
+
+
+# --- perceptron.py and repulsion.py
+
+
+@oracle(
+    "landscape.dirac_bound",
+    cases=(
+        {"beta": 5e-324, "max_potential": -1e308, "model": "USA0"},
+        {"beta": 9.0, "max_potential": -1 / 18, "model": "USA0"},
+        {"beta": 700.0, "max_potential": 1.0, "model": "USA"},
+        {"beta": 700.0000000000001, "max_potential": 1.0, "model": "USA"},
+    ),
+    count=16,
+)
+def dirac_bound(beta, max_potential, model):
+    """Two halves that coincide, at the height of U."""
+    if model == "USA" and beta > 700:
+        return None
+    kernel, half = mp.exp(mp.mpf(beta) if model == "USA" else 0), mp.mpf(1) / 2
+    pairs = mp.fsum(half * half * kernel for _ in range(4))
+    return pairs / (2 * mp.mpf(beta)) + mp.fsum(half * mp.mpf(max_potential) for _ in range(2))
+
+
+def bessel1(beta):
+    """e^(-beta) I_1(beta)/beta by Poisson's integral."""
+    beta = mp.mpf(beta)
+    width = 1 / mp.sqrt(1 + beta)
+    places = sorted({0, mp.pi, *(place for place in (2 * width, 6 * width, 13 * width) if place < mp.pi)})
+    with mp.workdps(30):
+        weight = lambda a: (width * mp.sin(a)) ** 2 * mp.exp(-2 * beta * mp.sin(a / 2) ** 2)  # noqa: E731
+        return mp.quad(weight, places) / width**2 / mp.pi
+
+
+@oracle("landscape.non_atomic_threshold", cases=tuple({"beta": b, "model": "USA0"} for b in (5e-324, 8.0, 1e308)))
+def non_atomic_threshold(beta, model):
+    if model == "USA":
+        return bessel1(beta) * mp.exp(mp.mpf(beta)) if beta <= 700 else None
+    return bessel1(beta)
+
+
+@oracle(
+    "landscape.non_atomic_density",
+    draws={"u": lambda rng: float(rng.choice([-1, 1]) * 10.0 ** -rng.choice([0.5, 1, 2, 4, 8, 30, 300]))},
+    cases=(
+        {"theta": 0.0, "u": 0.5, "beta": 1e-300, "model": "USA0"},
+        {"theta": 1e-9, "u": 0.01413610932621, "beta": 9.0, "model": "USA0"},
+        {"theta": 0.0, "u": 0.0141361094, "beta": 9.0, "model": "USA0"},
+        {"theta": 3.0, "u": 1e20, "beta": 600.0, "model": "USA"},
+    ),
+    count=30,
+    quick=34,
+)
+def non_atomic_density(theta, u, beta, model):
+    """First moment -u/(2 threshold): the derivative of the first variation is 0."""
+    limit = non_atomic_threshold(beta, model)
+    if limit is None or abs(mp.mpf(u)) > limit:
+        return None
+    return (1 + 2 * mp.cos(mp.mpf(theta)) * -mp.mpf(u) / limit / 2) / (2 * mp.pi)
+
+
+def normal(z):
+    """The distribution function of the normal law."""
+    return mp.erfc(-z / mp.sqrt(2)) / 2
+
+
+def primitive(z, activation):
+    """The antiderivative of the activation; that of gelu by Stein's identities from the mean of (z + Z)_+^2/2."""
+    if activation == "relu":
+        return max(z, mp.mpf(0)) ** 2 / 2
+    if activation == "tanh":
+        return mp.log((mp.exp(z) + mp.exp(-z)) / 2) if abs(z) < 1e4 else abs(z) - mp.log(2)
+    square = ((z**2 + 1) * normal(z) + z * mp.exp(-(z**2) / 2) / mp.sqrt(2 * mp.pi)) / 2
+    return square - normal(z)
+
+
+def height(x, landscape):
+    """U at a vector of numbers of mpmath."""
+    units = zip(landscape["directions"], landscape["biases"], landscape["weights"], strict=True)
+    return mp.fsum(
+        mp.mpf(weight) * primitive(dot([mp.mpf(c) for c in a], x) + mp.mpf(bias), landscape["activation"])
+        for a, bias, weight in units
+    )
+
+
+def draw_network(rng, *, d=None):
+    """A perceptron, in half of the cases with steep, faint or shifted units."""
+    d, m = int(rng.integers(2, 5)) if d is None else d, int(rng.integers(1, 4))
+    size = float(rng.choice([1.0, 1.0, 1.0, 1e-3, 30.0, 1e4]))
+    return {
+        "directions": (size * rng.standard_normal((m, d))).tolist(),
+        "biases": (float(rng.choice([0.0, 0.5, size])) * rng.standard_normal(m)).tolist(),
+        "weights": (float(rng.choice([1.0, 1.0, 1e-6, 1e3])) * rng.standard_normal(m)).tolist(),
+        "activation": str(rng.choice(["relu", "gelu", "tanh"])),
+    }
+
+
+def with_landscape(a):
+    return {**a, "landscape": Landscape(**a["landscape"])}
+
+
+def same_space(a):
+    vectors_given = a["positions"] if "positions" in a else [a["x0"]]
+    masses = len(a.get("masses", vectors_given)) == len(vectors_given)
+    return len(vectors_given[0]) == len(a["landscape"]["directions"][0]) and masses
+
+
+def draw_beta(rng):
+    return float(10.0 ** rng.choice([*rng.uniform(-2, 3, 6), rng.uniform(3, 8), -8.0, -300.0]))
+
+
+ATOMS = {
+    "beta": draw_beta,
+    "positions": lambda rng: tokens(rng, most=4, largest=4),
+    "masses": lambda rng: rng.dirichlet(np.ones(int(rng.integers(2, 5)))).tolist(),
+    "landscape": draw_network,
+}
+SILENT = {"directions": [[1.0, 0.0]], "biases": [0.0], "weights": [0.0], "activation": "relu"}
+PRINTED = {
+    "directions": [[1.0, 0.0], [-1.0, 0.2]],
+    "biases": [-0.2, -0.2],
+    "weights": [0.5, 0.4],
+    "activation": "relu",
+}
+CLOSE = [[1.0, 0.0], [math.cos(1e-4), math.sin(1e-4)], [math.cos(3e-4), math.sin(3e-4)]]
+MEASURES = (
+    {"positions": CLOSE, "masses": [0.2, 0.3, 0.5], "beta": 1e8, "landscape": SILENT, "model": "USA0"},
+    {"positions": CLOSE, "masses": [0.2, 0.3, 0.5], "beta": 1e7, "landscape": PRINTED, "model": "USA0"},
+    {
+        "positions": [[0.0, 1.0], [-1.0, 1e-7]],
+        "masses": [0.5, 0.5],
+        "beta": 700.0,
+        "landscape": PRINTED,
+        "model": "USA",
+    },
+    {
+        "positions": [[1.0000001, 0.0], [0.9999999, 1e-4]],
+        "masses": [1, 0],
+        "beta": 1e8,
+        "landscape": SILENT,
+        "model": "USA0",
+    },
+    {"positions": [[1.0, 0.0]], "masses": [1.0], "beta": 9.0, "landscape": PRINTED, "model": "USA0"},
+)
+
+
+def kernel(x, y, beta, model):
+    return mp.exp(mp.mpf(beta) * (dot(x, y) - (model == "USA0")))
+
+
+@oracle(
+    "landscape.perceptron_energy",
+    draws=ATOMS,
+    relation=same_space,
+    arguments=with_landscape,
+    cases=MEASURES,
+)
+def perceptron_energy(positions, masses, beta, landscape, model):
+    if model == "USA" and beta > 700:
+        return None
+    x, m = vectors(positions), [mp.mpf(mass) for mass in masses]
+    pairs = mp.fsum(
+        p * q * kernel(y, z, beta, model) for p, y in zip(m, x, strict=True) for q, z in zip(m, x, strict=True)
+    )
+    return pairs / (2 * mp.mpf(beta)) + mp.fsum(p * height(y, landscape) for p, y in zip(m, x, strict=True))
+
+
+@oracle(
+    "landscape.first_variation",
+    draws={**ATOMS, "x": lambda rng: tokens(rng, most=3, largest=4)},
+    relation=lambda a: same_space(a) and len(a["x"][0]) == len(a["positions"][0]),
+    arguments=with_landscape,
+    cases=tuple({**row, "x": [[math.cos(2e-4), math.sin(2e-4)], [-1.0, 0.0]]} for row in MEASURES),
+)
+def first_variation(x, positions, masses, beta, landscape, model):
+    """Term by term; `tests/theory/test_perceptron.py` takes it from differences of the energy."""
+    if model == "USA" and beta > 700:
+        return None
+    atoms, m = vectors(positions), [mp.mpf(mass) for mass in masses]
+    return [
+        mp.fsum(p * kernel(y, z, beta, model) for p, z in zip(m, atoms, strict=True)) / mp.mpf(beta)
+        + height(y, landscape)
+        for y in vectors(x)
+    ]
+
+
+def tangent_basis(x):
+    """Orthonormal vectors across the unit vector x."""
+    rows = [x]
+    for k in sorted(range(len(x)), key=lambda k: abs(x[k]))[:-1]:
+        axis = [mp.mpf(j == k) for j in range(len(x))]
+        for row in rows:
+            share = dot(axis, row)
+            axis = [a - share * b for a, b in zip(axis, row, strict=True)]
+        rows.append(vectors([axis])[0])
+    return rows[1:]
+
+
+def moved(x, v, step):
+    """The point of the great circle from x along v."""
+    return [mp.cos(step) * a + mp.sin(step) * b for a, b in zip(x, v, strict=True)]
+
+
+STEP = mp.mpf(10) ** -30
+"""Of differences at 110 digits."""
+
+
+@oracle(
+    "landscape.critical_residuals",
+    draws=ATOMS,
+    relation=same_space,
+    arguments=with_landscape,
+    cases=MEASURES,
+)
+def critical_residuals(positions, masses, beta, landscape, model):
+    """Differences of the price along great circles."""
+    if model == "USA" and beta > 700:
+        return None
+    with mp.workdps(110):
+        x, m = vectors(positions), [mp.mpf(mass) for mass in masses]
+
+        def price(y):
+            gaps = [mp.mpf(beta) * (dot(y, z) - 1) for z in x]
+            pull = mp.fsum(p * mp.expm1(gap) for p, gap in zip(m, gaps, strict=True)) / mp.mpf(beta)
+            return pull * mp.exp(mp.mpf(beta) if model == "USA" else 0) + height(y, landscape)
+
+        slopes = [
+            [(price(moved(y, v, STEP)) - price(moved(y, v, -STEP))) / (2 * STEP) for v in tangent_basis(y)] for y in x
+        ]
+        return [mp.sqrt(dot(slope, slope)) for slope in slopes]
+
+
+@oracle(
+    "landscape.dirac_stability",
+    draws={"x0": lambda rng: tokens(rng, families=("random", "orthogonal"), largest=4)[0], "landscape": draw_network},
+    relation=same_space,
+    arguments=with_landscape,
+    result=lambda r: [
+        float(r.critical),
+        float(r.against_splitting),
+        float(r.against_translation),
+        r.residual,
+        *r.hessian_eigenvalues,
+    ],
+    cases=(
+        {"x0": [1.0, 0.0], "beta": 9.0, "landscape": PRINTED, "model": "USA0", "tol": 1e-9},
+        {"x0": [0.2, math.sqrt(0.96)], "beta": 9.0, "landscape": PRINTED, "model": "USA0", "tol": 1e-9},
+        {"x0": [0.2 + 1e-13, math.sqrt(0.96)], "beta": 9.0, "landscape": PRINTED, "model": "USA0", "tol": 1e-9},
+        {"x0": [0.6, 0.8], "beta": 9.0, "landscape": SILENT, "model": "USA0", "tol": 0.0},
+        # a . x + b is 0 to rounding: of size 1e-10
+        {
+            "x0": [0.6, 0.8],
+            "beta": 9.0,
+            "landscape": {**PRINTED, "directions": [[4e5, 3e5], [1.0, 1.0]], "biases": [-4.8e5, 0.1]},
+            "model": "USA0",
+            "tol": 1e-9,
+        },
+        {"x0": [1.0, 0.0], "beta": 5.0, "landscape": {**PRINTED, "weights": [-4.0, -50.0]}, "model": "USA", "tol": 0.0},
+        {"x0": [1.0, 0.0], "beta": 1.0, "landscape": {**PRINTED, "weights": [-4.0, 0.0]}, "model": "USA", "tol": 0.0},
+    ),
+)
+def dirac_stability(x0, beta, landscape, model, tol):
+    """Differences of U along great circles, by polarisation."""
+    with mp.workdps(110):
+        x = vectors([x0])[0]
+        kinks = [
+            abs(dot([mp.mpf(c) for c in a], x) + bias) / (1 + abs(mp.mpf(bias)))
+            for a, bias in zip(landscape["directions"], landscape["biases"], strict=True)
+        ]
+        if landscape["activation"] == "relu" and min(kinks) < 1e-15:
+            return None
+        frame, here = tangent_basis(x), height(x, landscape)
+        slope = [
+            (height(moved(x, v, STEP), landscape) - height(moved(x, v, -STEP), landscape)) / (2 * STEP) for v in frame
+        ]
+
+        def bend(v):
+            """The second derivative along v, which need not have unit length."""
+            size = mp.sqrt(dot(v, v))
+            if size == 0:
+                return mp.mpf(0)
+            unit = [c / size for c in v]
+            ends = mp.fsum(height(moved(x, unit, sign * STEP), landscape) for sign in (1, -1))
+            return size**2 * (ends - 2 * here) / STEP**2
+
+        hessian = mp.matrix(len(frame))
+        for i, v in enumerate(frame):
+            for j, w in enumerate(frame):
+                sums, gaps = ([a + sign * b for a, b in zip(v, w, strict=True)] for sign in (1, -1))
+                hessian[i, j] = (bend(sums) - bend(gaps)) / 4
+        eigenvalues = sorted(mp.eigsy(hessian, eigvals_only=True))
+        residual, top = mp.sqrt(dot(slope, slope)), eigenvalues[-1]
+        threshold = mp.exp(min(mp.mpf(beta), 10**6)) if model == "USA" else 1
+        return [int(residual <= tol), int(top < threshold), int(top <= tol), residual, *eigenvalues]
 
 
 importlib.import_module("tests.formulas.landscape_modes")

@@ -35,5 +35,5 @@ def expected_modes(beta):
             mp.linspace(0, min(mp.pi * root, 13), 4),
         )
 
-    curved = integral(lambda t: ((b * mp.sin(t) ** 2 - mp.cos(t))) ** 2)
+    curved = integral(lambda t: (b * mp.sin(t) ** 2 - mp.cos(t)) ** 2)
     return root * mp.sqrt(curved / integral(lambda t: (root * mp.sin(t)) ** 2))

@@ -122,7 +122,8 @@ def error(oracle, function, arguments, exact):
     found = np.array(_flat(result), dtype=float)
     assert found.shape == flat.shape, f"{where} has {found.size} numbers, the oracle {flat.size}"
     share = relative_error = 0.0
-    relative, absolute = (bound(getattr(function.accuracy, kind), arguments) for kind in ("relative", "absolute"))
+    passed = oracle.arguments(arguments)
+    relative, absolute = (bound(getattr(function.accuracy, kind), passed) for kind in ("relative", "absolute"))
     for value, text in zip(found, flat, strict=True):
         expected = mp.mpf(text)
         if mp.isnan(expected):

@@ -9,8 +9,9 @@ from scipy import special as sp
 
 from attnflow.errors import InvalidInput
 from attnflow.special.formula import Reals, formula
-from attnflow.special.numbers import ArrayLike
-from attnflow.theory.landscape.perceptron import Landscape, Model, kernel_factor
+from attnflow.special.numbers import ArrayLike, Numbers
+from attnflow.theory.landscape.perceptron import BETA, KERNEL, Landscape, Model, kernel_factor
+from attnflow.wording import shown
 
 _FINER = 16  # the factor by which the circle is looked at more finely than the grid of the atoms
 
@@ -35,7 +36,7 @@ def largest_potential(landscape: Landscape) -> tuple[float, float]:
 
     a = landscape.directions
     if a.shape[-1] != 2:
-        raise InvalidInput(f"directions have shape {a.shape!r}; the largest potential is found on the circle, d = 2.")
+        raise InvalidInput(f"`directions` have shape {a.shape!r}; give a landscape of the circle, d = 2.")
 
     def slope(angle: float) -> float:
         gradient = landscape.gradient(circle_points(angle))
@@ -54,23 +55,38 @@ def largest_potential(landscape: Landscape) -> tuple[float, float]:
     return float(heights.max()), float(np.mod(candidates[int(heights.argmax())], 2 * np.pi))
 
 
-def non_atomic_threshold(beta: ArrayLike, *, model: Model = "USA0") -> np.ndarray:
-    """The largest |u| at which U = u cos(theta) has a critical density: I_1(beta)/beta, times e^{-beta} on USA0."""
-    return np.asarray(kernel_factor(beta, model) * sp.ive(1, beta) / np.asarray(beta, dtype=np.float64))
+@formula(beta=BETA, model=KERNEL, relative=1e-15)
+def non_atomic_threshold(beta: ArrayLike, *, model: Model = "USA0") -> Numbers:
+    """The largest |u| at which U = u cos(theta) has a critical density: e^{-beta} I_1(beta)/beta, I_1(beta)/beta on USA.
+
+    arXiv:2601.21366.
+
+    Arguments:
+        beta: inverse temperature; at most 700 for USA.
+        model: "USA0" or "USA".
+    """
+    return kernel_factor(beta, model) * np.where(beta < 1e-8, np.exp(-beta) / 2, sp.i1e(beta) / np.maximum(beta, 1e-8))
 
 
-def non_atomic_density(theta: ArrayLike, u: ArrayLike, beta: ArrayLike, *, model: Model = "USA0") -> np.ndarray:
+@formula(theta=Reals(), u=Reals(), beta=BETA, model=KERNEL, absolute=4e-16)
+def non_atomic_density(theta: ArrayLike, u: ArrayLike, beta: ArrayLike, *, model: Model = "USA0") -> Numbers:
     """The critical density (1 - (beta u/I_1(beta)) cos theta)/(2 pi) for U = u cos(theta) (USA0: e^beta u for u).
 
     Its first variation is constant: it does not move, against the rule that critical measures are atomic, and
     it is the minimiser of the repulsive problem. A probability only for |u| <= `non_atomic_threshold`; beyond, there is
-    no such measure. arXiv:2601.21366.
+    no such measure. A threshold that is rounded is accepted. arXiv:2601.21366.
+
+    Arguments:
+        theta: angles on the circle.
+        u: height of the potential.
+        beta: inverse temperature; at most 700 for USA.
+        model: "USA0" or "USA".
     """
     limit = non_atomic_threshold(beta, model=model)
-    ratio = np.asarray(u, dtype=np.float64) / limit
-    if not (np.abs(ratio) <= 1 + 4 * np.finfo(float).eps).all():
-        raise InvalidInput(f"u is {u!r}; |u| must be at most the threshold {limit!r}.")
-    return np.asarray((1 - np.clip(ratio, -1, 1) * np.cos(np.asarray(theta, dtype=np.float64))) / (2 * np.pi))
+    ratio = u / limit
+    if not (np.abs(ratio) <= 1 + 2e-15).all():
+        raise InvalidInput(f"`u` is {shown(u)}; |u| is at most {shown(limit)}, `non_atomic_threshold`, for a density.")
+    return (1 - np.clip(ratio, -1, 1) * np.cos(theta)) / (2 * np.pi)
 
 
 @dataclass(frozen=True)
