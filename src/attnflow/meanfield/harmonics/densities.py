@@ -13,6 +13,7 @@ from attnflow.meanfield.harmonics.basis import AbstractBasis, ZonalBasis
 from attnflow.meanfield.harmonics.density import TOLERANCE, Density
 from attnflow.meanfield.harmonics.multipliers import multipliers
 from attnflow.meanfield.harmonics.orthogonal import orthonormal
+from attnflow.special.degrees import BETA
 from attnflow.tokens import Tokens
 
 
@@ -72,7 +73,7 @@ def von_mises_fisher(
 
     Exact coefficients: a_k(concentration)/a_0(concentration) times the harmonics at `mean`.
     """
-    number("concentration", concentration, low=0.0)
+    number("concentration", concentration, low=0.0, high=BETA.high)
     a = multipliers(concentration, _checked(basis).dim, basis.degree)
     if a[0] == 0:
         raise InvalidInput(f"`concentration` is {concentration}, at which the density leaves float range; lower it.")
