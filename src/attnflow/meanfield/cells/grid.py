@@ -132,9 +132,7 @@ def zonal_cells(dim: int, count: int) -> Cells:
     length("count", count, COUNT.low, CELL)
     log_sums, centroids = np.empty(count), np.empty(count)
     for part in _parts(count):
-        polar, is_beyond, logs = _nodes(dim, count, part)
-        log_sums[part] = sp.logsumexp(logs, axis=1)
-        shares = np.exp(logs - log_sums[part, None])
+        polar, is_beyond, shares, log_sums[part] = _nodes(dim, count, part)
         centroids[part] = np.sum(shares * np.where(is_beyond, np.pi - polar, polar), axis=1)
     total = sp.logsumexp(log_sums)
     inner = np.arange(1, count)
@@ -171,8 +169,7 @@ def cells_from_density(cells: Cells, density: Density) -> np.ndarray:
         mean = np.empty(cells.count)
         pieces = math.ceil(basis.degree * cells.width / (2 * PHASE))
         for part in _parts(cells.count, pieces):
-            polar, is_beyond, logs = _nodes(cells.dim, cells.count, part, pieces)
-            shares = np.exp(logs - sp.logsumexp(logs, axis=1)[:, None])
+            polar, is_beyond, shares, _ = _nodes(cells.dim, cells.count, part, pieces)
             heights = np.where(is_beyond, -np.cos(polar), np.cos(polar))
             # a share of 0 is one of a node beyond the cell, or of one where the density may leave the range of floats
             values = np.where(shares > 0, np.asarray(density(heights=heights)), 0.0)
@@ -384,8 +381,8 @@ def _log_sine(theta: np.ndarray) -> np.ndarray:
         return np.asarray(np.where(theta < 0.8, np.log(np.sin(theta)), 0.5 * np.log1p(-(np.cos(theta) ** 2))))
 
 
-def _nodes(dim: int, count: int, part: slice, pieces: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Nodes in the cells `part` of `count` equal ones, and logarithms of their weights against sin^{dim-2}.
+def _nodes(dim: int, count: int, part: slice, pieces: int = 1) -> tuple[np.ndarray, ...]:
+    """Nodes in the cells `part` of `count` equal ones, and their weights against sin^{dim-2}.
 
     Every half of a cell is divided from its end b at the greater sine into panels that grow by factors of 2, the first
     one the angle at which sin^{dim-2} falls by 1/e: tan(b)/(dim - 2), or (dim - 2)^{-1/2} at the equator. As log sin is
@@ -393,7 +390,8 @@ def _nodes(dim: int, count: int, part: slice, pieces: int = 1) -> tuple[np.ndarr
     integrate to rounding. `pieces` divides every panel further, for densities that oscillate.
 
     Returns:
-        The angles of all nodes to the nearest pole, whether that is the last one, and the logarithms; (cell, node).
+        The angles of all nodes to the nearest pole, whether that is the last one, and their shares of the cell, (cell,
+        node); the logarithm of the integral of sin^{dim-2} over each cell.
     """
     power, width, cell = dim - 2, np.pi / count, np.arange(part.start, part.stop)
     nearest = np.minimum(cell, count - 1 - cell)  # number of the cell from its pole
@@ -413,6 +411,9 @@ def _nodes(dim: int, count: int, part: slice, pieces: int = 1) -> tuple[np.ndarr
     below = low + lengths * (np.arange(pieces)[:, None] + (1 + GAUSS[0]) / 2)  # (cell, half, panel, piece, node)
     polar = (ends[..., None, None, None] - below).reshape(len(cell), -1)
     is_beyond = np.repeat(is_beyond, polar.shape[1] // 2, axis=1)
-    with np.errstate(divide="ignore"):
-        log_weights = np.broadcast_to(np.log(lengths / 2 * GAUSS[1]), below.shape).reshape(len(cell), -1)
-    return polar, is_beyond, log_weights + power * _log_sine(polar)
+    # sin(b - u)/sin b = 1 - (2 sin^2(u/2) + sin u/tan b) keeps the digits of its power; b is the inner end of the cell
+    inner, away = ends[:, 1:], ((ends[:, 1:] - ends)[..., None, None, None] + below).reshape(len(cell), -1)
+    fall = np.log1p(-(2 * np.sin(away / 2) ** 2 + np.sin(away) / np.tan(inner)))
+    weights = np.broadcast_to(lengths / 2 * GAUSS[1], below.shape).reshape(len(cell), -1) * np.exp(power * fall)
+    sums = np.sum(weights, axis=1)
+    return polar, is_beyond, weights / sums[:, None], np.log(sums) + power * _log_sine(inner[:, 0])
