@@ -1,1 +1,31 @@
-"""Oracles of meanfield."""
+"""Oracles of `meanfield`."""
+
+PROCEDURES = {
+    "as_model": "reads the numbers of the equation off a field",
+    "bifurcation": "solves for stationary states by Newton's method, at two amplitudes",
+    "branch": "follows stationary states step by step",
+    "carried_noise": "reads the frames of `fluctuations`",
+    "evolve": "evolves a density",
+    "evolve_cells": "evolves the masses of cells",
+    "evolve_placed": "evolves a density with places",
+    "expected_distance": "reads the frames of `fluctuations` and draws samples",
+    "expected_observable": "reads the frames of `fluctuations`",
+    "fluctuations": "evolves a density and the tangent flow along it",
+    "from_function": "builds a density from its values on the grid of a basis",
+    "from_tokens": "builds a density",
+    "hand_over": "makes tokens, at random directions for d > 3",
+    "linearised": "builds a matrix by derivatives of the rate of a model and diagonalises it",
+    "linearised_distance": "reads the frames of `fluctuations`",
+    "mixture": "builds a density",
+    "perturbed": "builds a density",
+    "placed": "builds a density with places",
+    "placed_pieces": "builds a density with places",
+    "quadrature": "makes tokens from the grid of a basis",
+    "quiet": "draws tokens",
+    "sample": "draws tokens",
+    "stability": "builds and diagonalises matrices, sector by sector, until nothing grows",
+    "stationary": "runs Newton's method",
+    "uniform": "builds a density",
+    "von_mises_fisher": "builds a density",
+    "watson": "builds a density",
+}

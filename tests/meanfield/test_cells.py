@@ -84,7 +84,7 @@ def test_tokens_of_cells(d):
 
 def test_refused_cells():
     for dim, count in ((1, 32), (3, 7), (2.5, 32)):
-        with pytest.raises(InvalidInput, match="give an integer of at least"):
+        with pytest.raises(InvalidInput, match="give an integer from"):
             zonal_cells(dim, count)
     with pytest.raises(InvalidInput, match="these cells need ZonalBasis"):
         cells_from_density(zonal_cells(2, 16), mf.uniform(CIRCLE))

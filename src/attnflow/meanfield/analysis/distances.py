@@ -9,6 +9,8 @@ from attnflow.errors import InvalidInput
 from attnflow.meanfield.harmonics.basis import AbstractBasis, CircleBasis, circle_spectrum
 from attnflow.meanfield.harmonics.densities import empirical
 from attnflow.meanfield.harmonics.density import Density
+from attnflow.special.formula import Integers, Other, formula
+from attnflow.special.roots import root
 from attnflow.tokens import Tokens
 from attnflow.transport.circle import squared_distance_to_quantiles
 
@@ -38,26 +40,46 @@ def circle_distance(tokens: Tokens, density: Density, order: int, *, grid: int =
     return float(np.sqrt(squared_distance_to_quantiles(angles, masses, levels, nodes)))
 
 
+@formula(density=Other("a density on a CircleBasis"), grid=Integers(2, scalar=True), relative=1e-14)
 def quadrature_error(density: Density, grid: int = GRID) -> float:
     """How far W_1 of tokens from a density may be off: h^2 sup|rho'|/12 + h^4 sup|rho'''|/384 with h = 2 pi/grid.
 
-    The first is the integral of |D - its linear interpolant|, pieces being no longer than h; the second comes with the
-    values at tokens, by Hermite's cubic from the grid. Both suprema are bounded by sums of coefficients. The minimum
-    over c moves by no more than the integrals do.
+    The first is the integral of |D - its linear interpolant|, D the difference of the distribution functions, pieces
+    being no longer than h; the second comes with the values at tokens, by Hermite's cubic from the grid. The suprema
+    are bounded by sum_k k s_k and sum_k k^3 s_k, s_k = (2 (c_k^2 + c'_k^2))^{1/2} of the coefficients c_k, c'_k of
+    cosine and sine. The minimum over c moves by no more than the integrals do. Derived here.
+
+    Arguments:
+        density: the density, on the circle.
+        grid: number of angles at which its distribution function is tabulated.
     """
-    basis, h = circle_of(density), 2 * np.pi / whole("grid", grid, 2)
-    k, sizes = np.arange(1, basis.degree + 1), np.abs(circle_spectrum(np.asarray(density.coefficients)))
+    basis, h = circle_of(density), 2 * np.pi / grid
+    k, sizes = np.arange(1.0, basis.degree + 1), np.abs(circle_spectrum(np.asarray(density.coefficients)))
     return float(h**2 / 12 * np.sum(k * sizes) + h**4 / 384 * np.sum(k**3 * sizes))
 
 
+@formula(
+    tokens=Other("one system of unit vectors"),
+    density=Other(
+        "a density on a CircleBasis, SphereBasis or ZonalBasis, of harmonics up to 1000 in size; the error grows with "
+        "`basis.sensitivity`"
+    ),
+    degree=Integers(1, 1000, scalar=True),
+    absolute=1e-11,
+)
 def observable_distance(tokens: Tokens, density: Density, degree: int) -> float:
     """The root of sum |c - c'|^2/(k (k+d-2)) over the harmonics of degree 1 to `degree`: tokens against density.
 
     A negative Sobolev norm cut after `degree`: a distance by smooth observables, which is of order n^(-1/2) for iid
     tokens on every sphere, where W_1 is not (sqrt(log n / n) on S^2). On a `ZonalBasis` zonal observables alone.
+
+    Arguments:
+        tokens: unit vectors with masses.
+        density: the density, whose harmonics beyond its basis are 0.
+        degree: last degree of the observables.
     """
     instance("density", density, Density, "a Density, as uniform(basis) is one")
-    basis = density.basis.refined(whole("degree", degree, 1))
+    basis = density.basis.refined(degree)
     difference = empirical(basis, tokens) - np.asarray(density.basis.resized(density.coefficients, degree))
     return float(np.sqrt(np.sum(sobolev_shares(basis) * difference**2)))
 
@@ -82,12 +104,10 @@ def distance_to_series(angles: np.ndarray, masses: np.ndarray, coefficients: Any
     low, high = np.minimum(left, right), np.maximum(left, right)
     width = np.maximum(high - low, np.finfo(np.float64).tiny)
 
-    from scipy.optimize import brentq
-
     def excess(c: float) -> float:
         return float(np.sum(lengths * np.clip((c - low) / width, 0.0, 1.0))) - np.pi
 
-    c = float(brentq(excess, np.min(low) - 1e-9, np.max(high) + 1e-9, xtol=1e-15, rtol=1e-14))
+    c = float(root(excess, np.min(low), np.max(high)))  # from -pi to pi
     left, right = np.abs(left - c), np.abs(right - c)
     same = (low - c) * (high - c) >= 0
     crossed = (left**2 + right**2) / np.maximum(left + right, np.finfo(np.float64).tiny)

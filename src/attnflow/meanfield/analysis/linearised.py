@@ -24,6 +24,7 @@ from attnflow.meanfield.harmonics.multipliers import multipliers
 from attnflow.meanfield.harmonics.orthogonal import slopes
 from attnflow.meanfield.harmonics.sphere_basis import SphereBasis
 from attnflow.precision import in_float64
+from attnflow.special.formula import Other, formula
 
 MOST_ENTRIES = 4096
 """Free entries of a density whose linearisation is made as a matrix: every column is evaluated on the grid."""
@@ -144,12 +145,23 @@ def free_entries(basis: AbstractBasis) -> np.ndarray:
     return np.flatnonzero((basis.mask & (basis.degrees > 0)).reshape(-1))
 
 
+@formula(
+    basis=Other("a CircleBasis, SphereBasis or ZonalBasis"),
+    coefficients=Other("the coefficients of a function in this basis"),
+    absolute="1e-15 * np.size(coefficients) * np.max(np.abs(coefficients))",
+)
 def rotations(basis: AbstractBasis, coefficients: Coefficients) -> np.ndarray:
-    """The velocities of a function under rotations, by their coefficients of degree at least 1: (1 or 3 or 0, size).
+    """Velocities of a function f under rotations, by their coefficients of degree at least 1: (1 or 3 or 0, size).
 
-    On S^2 by ladder operators (DLMF 14.30 with L_x, L_y, L_z of quantum mechanics); none for zonal functions, whose
-    rotations are not zonal.
+    On the circle f'(theta), which turns f clockwise. On S^2 -(e_i x x) . grad f for i = 1, 2, 3, which turns f about
+    the axis e_i counterclockwise, by ladder operators (DLMF 14.30 with L_x, L_y, L_z of quantum mechanics). None for
+    zonal functions, whose rotations are not zonal.
+
+    Arguments:
+        basis: the basis of the function.
+        coefficients: its coefficients.
     """
+    instance("basis", basis, AbstractBasis, "a CircleBasis, SphereBasis or ZonalBasis")
     c = np.asarray(coefficients, dtype=np.float64)
     if isinstance(basis, CircleBasis):
         k = np.arange(1, basis.degree + 1)

@@ -6,7 +6,7 @@ rho log rho, and its stationary states are the critical points of F; for softmax
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, cast
 
 import equinox as eqx
@@ -17,17 +17,24 @@ from scipy.special import xlogy
 
 from attnflow.axes import finite_array
 from attnflow.checks import ABOVE_ZERO, instance, number, shown, whole
-from attnflow.errors import InvalidInput
+from attnflow.errors import InvalidInput, NotAccurate
 from attnflow.fields import AbstractField, Attention, Total
-from attnflow.meanfield.analysis.linearised import free_entries, multipliers_of, rotations, stability
-from attnflow.meanfield.harmonics.basis import AbstractBasis
+from attnflow.meanfield.analysis.linearised import free_entries, rotations, stability
+from attnflow.meanfield.harmonics.basis import AbstractBasis, CircleBasis, ZonalBasis
 from attnflow.meanfield.harmonics.density import Density
-from attnflow.meanfield.harmonics.model import Model, as_model, model_on
-from attnflow.precision import in_float64
-from attnflow.special import degree_weights
+from attnflow.meanfield.harmonics.model import Model, as_model, grid_positions, model_on, raise_unless_pointwise
+from attnflow.meanfield.harmonics.orthogonal import gauss
+from attnflow.precision import full_precision, in_float64
+from attnflow.special.degrees import degree_weights, multiplicity_ratios
+from attnflow.special.formula import Other, Reals, formula
+from attnflow.special.integrals import integral
 
 TOLERANCE = 1e-10
 TAIL = 1e-8
+INTEGRAL = 1e-10
+"""Relative accuracy of integrals of the entropy and of potentials."""
+FINEST = 512
+"""Latitudes of the finest grid for integrals over S^2."""
 MOST_NEWTON = 40
 PARAMETERS = ("kappa", "beta")
 
@@ -50,12 +57,39 @@ class _Point(NamedTuple):
     iterations: int
 
 
+@formula(
+    field=Other("`Attention(beta)` with Q = K = V = I, softmax or unnormalised, perhaps plus potentials"),
+    density=Other("a density on a CircleBasis, SphereBasis or ZonalBasis"),
+    kappa=Reals(0.0, scalar=True),
+    relative=1e-9,
+    absolute=1e-9,
+)
 def free_energy(field: AbstractField, density: Density, kappa: float) -> float:
     """F = E - kappa S: E = (1/2 beta) int int (K - 1) dmu dmu + int U dmu, K = e^(beta (<x, y> - 1)), U potentials.
 
-    Noisy unnormalised attention ascends it (on the clocks USA and grad with E times the clock's factor).
+    S = int rho log rho, where rho is not negative. Noisy unnormalised attention ascends F, on the clocks USA and grad
+    with the pairs of E times the clock's factor. The pairs are summed by degrees; S and the potentials are integrated
+    adaptively, on S^2 on grids that are doubled until two agree.
+
+    Arguments:
+        field: the field, whose potentials U count as well.
+        density: the density.
+        kappa: strength of the noise.
+
+    Raises:
+        NotAccurate: if the integrals do not settle, which takes potentials with kinks or, on S^2, a density that
+            touches 0; or if the parts of F cancel.
     """
-    return _energies(as_model(field, kappa), density)[0]
+    instance("density", density, Density, "a Density, as uniform(basis) is one")
+    model = as_model(field, kappa)
+    raise_unless_pointwise(density.basis, model.potentials)
+    pairs = float(model.clock_factor) * _pair_energy(float(model.beta), density)
+    external, largest = _external_energy(model, density) if model.potentials else (0.0, 0.0)
+    disorder = kappa * _entropy(density)
+    energy = pairs + external - disorder
+    if INTEGRAL * (abs(pairs) + largest + abs(disorder)) > 1e-9 * (1 + abs(energy)):
+        raise NotAccurate(f"parts of the free energy of sizes up to {max(abs(pairs), largest, abs(disorder)):.2g} cancel.")
+    return energy
 
 
 def stationary(
@@ -316,17 +350,101 @@ def _at(field: AbstractField, beta: Any) -> Any:
 
 
 def _energies(model: Model, density: Density) -> tuple[float, float, float]:
-    """F, E and S."""
-    basis, c, rho = density.basis, np.asarray(density.coefficients), np.maximum(density.values, 0.0)
-    beta, level = float(model.beta), degree_weights(float(model.beta), basis.dim)[0]
-    floor = (level - 1) / beta if beta > 1e-6 else -1 + beta * (0.5 + 0.5 / basis.dim)
-    interaction = multipliers_of(model, density) * (level if model.softmax else 1.0)
-    external = in_float64(model.external_potential)(basis)
-    energy = float(model.clock_factor) * 0.5 * (np.sum(interaction * c**2) + floor) + np.sum(
-        basis.weights * rho * external
-    )
+    """F, E and S on the grid of the density."""
+    basis, rho = density.basis, np.maximum(density.values, 0.0)
+    external = np.sum(basis.weights * rho * in_float64(model.external_potential)(basis))
+    energy = float(model.clock_factor) * _pair_energy(float(model.beta), density) + external
     entropy = np.sum(basis.weights * xlogy(rho, rho))
     return float(energy - model.kappa * entropy), float(energy), float(entropy)
+
+
+def _pair_energy(beta: float, density: Density) -> float:
+    """(1/2 beta) int int (e^(beta (<x, y> - 1)) - 1) dmu dmu, by terms of one sign.
+
+    sum_k (p_k/2 beta) (q_k - 1) over degrees k >= 1, p_k the weights of the kernel, which sum to 1, and q_k the mean of
+    P_k(<x, y>): the sum of squares of the coefficients of degree k over their number N(k, d).
+    """
+    basis, c = density.basis, np.asarray(density.coefficients, np.float64)
+    strengths = degree_weights(beta, basis.dim)[1:] / beta if beta > 0 else np.ones(1)
+    squares = np.bincount(basis.degrees.reshape(-1), c.reshape(-1) ** 2)
+    counts = np.cumsum(np.log(multiplicity_ratios(basis.dim, basis.degree)))
+    means = np.zeros(max(len(strengths), basis.degree))
+    means[: basis.degree] = squares[1:] * np.exp(-counts)
+    return float(np.sum(strengths * (means[: len(strengths)] - squares[0]))) / 2
+
+
+def _entropy(density: Density) -> float:
+    """int rho log rho, as the integral of rho log rho - rho + 1 >= 0."""
+    basis, c = density.basis, np.array(density.coefficients, np.float64)
+    mass = float(c.reshape(-1)[0])
+    c.reshape(-1)[0] -= 1.0  # what is left is rho - 1, with all its digits
+
+    def excess(change: np.ndarray) -> np.ndarray:
+        """rho log rho - rho + 1, by its series for small changes."""
+        small = np.clip(change, -0.1, 0.1)
+        series = sum((-small) ** k / (k * (k - 1)) for k in range(2, 18))
+        rho = np.maximum(1 + change, 0.0)
+        return np.where(np.abs(change) < 0.1, series, xlogy(rho, rho) - change)
+
+    return _mean(basis, lambda points: excess(basis.evaluate(c, **points))) + mass - 1
+
+
+def _external_energy(model: Model, density: Density) -> tuple[float, float]:
+    """int U dmu, and the largest |U|."""
+    basis, c = density.basis, np.asarray(density.coefficients, np.float64)
+
+    def potential(x: np.ndarray) -> np.ndarray:
+        with full_precision():
+            return np.asarray(sum(part.potential(x) for part in model.potentials), np.float64)
+
+    positions = np.asarray(in_float64(grid_positions)(basis))
+    largest = float(np.max(np.abs(potential(positions))))
+
+    def height(points: dict[str, np.ndarray]) -> np.ndarray:
+        x = points["x"] if "x" in points else np.stack([np.cos(points["angles"]), np.sin(points["angles"])], axis=-1)
+        return (2 * largest + potential(x)) * np.maximum(basis.evaluate(c, **points), 0.0)  # positive: nothing cancels
+
+    mass = _mean(basis, lambda points: np.maximum(basis.evaluate(c, **points), 0.0)) if largest else 0.0
+    return _mean(basis, height) - 2 * largest * mass if largest else 0.0, largest
+
+
+def _mean(basis: AbstractBasis, function: Callable[[dict[str, np.ndarray]], np.ndarray]) -> float:
+    """The mean of a function, which is not negative, over the uniform measure, to relative accuracy `INTEGRAL`.
+
+    The function takes points as `evaluate` of a basis does. On the circle and for zonal functions by adaptive
+    integrals, on S^2 on grids that are doubled until two agree.
+    """
+    if isinstance(basis, CircleBasis):
+        sums = integral(
+            lambda theta: function({"angles": theta}), 0.0, 2 * np.pi, points=basis.points(), rtol=INTEGRAL / 2
+        )
+        return float(sums) / (2 * np.pi)
+    if isinstance(basis, ZonalBasis):
+        power, nodes = basis.dim - 2, np.arccos(basis.nodes)
+
+        def weight(theta: np.ndarray) -> np.ndarray:
+            with np.errstate(divide="ignore"):
+                return np.exp(power / 2 * np.log1p(-(np.cos(theta) ** 2))) if power else np.ones_like(theta)
+
+        sums = integral(
+            lambda theta: weight(theta) * function({"heights": np.cos(theta)}),
+            0.0,
+            np.pi,
+            points=nodes,
+            rtol=INTEGRAL / 2,
+        )
+        return float(sums / integral(weight, 0.0, np.pi, points=nodes))
+    count, mean = basis.grid, np.inf
+    while count <= max(FINEST, 2 * basis.grid):
+        heights, weights = gauss(3, count)
+        turns = np.pi / count * np.arange(2 * count)
+        radii = np.sqrt((1 - heights) * (1 + heights))
+        x = np.stack(np.broadcast_arrays(np.outer(radii, np.cos(turns)), np.outer(radii, np.sin(turns)), heights[:, None]), -1)
+        before, mean = mean, float(weights @ np.mean(function({"x": x}), axis=1))
+        if abs(mean - before) <= INTEGRAL * abs(mean):
+            return mean
+        count *= 2
+    raise NotAccurate(f"an integral over S^2 is not accurate to {INTEGRAL:.1g} on {count // 2} latitudes.")
 
 
 @in_float64

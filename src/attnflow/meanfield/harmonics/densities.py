@@ -13,6 +13,8 @@ from attnflow.meanfield.harmonics.basis import AbstractBasis, ZonalBasis
 from attnflow.meanfield.harmonics.density import TOLERANCE, Density
 from attnflow.meanfield.harmonics.multipliers import multipliers
 from attnflow.meanfield.harmonics.orthogonal import orthonormal
+from attnflow.special.degrees import BETA
+from attnflow.special.formula import Other, formula
 from attnflow.tokens import Tokens
 
 
@@ -72,7 +74,7 @@ def von_mises_fisher(
 
     Exact coefficients: a_k(concentration)/a_0(concentration) times the harmonics at `mean`.
     """
-    number("concentration", concentration, low=0.0)
+    number("concentration", concentration, low=0.0, high=BETA.high)
     a = multipliers(concentration, _checked(basis).dim, basis.degree)
     if a[0] == 0:
         raise InvalidInput(f"`concentration` is {concentration}, at which the density leaves float range; lower it.")
@@ -155,8 +157,21 @@ def from_tokens(
         ) from refusal
 
 
+@formula(
+    basis=Other(
+        "a CircleBasis, SphereBasis or ZonalBasis, of harmonics up to 1000 in size; the error grows with "
+        "`basis.sensitivity`"
+    ),
+    tokens=Other("one system of unit vectors"),
+    absolute=1e-11,
+)
 def empirical(basis: AbstractBasis, tokens: Tokens) -> np.ndarray:
-    """The coefficients sum_i masses_i Y(x_i) of the atomic measure itself, which has no density."""
+    """The coefficients sum_i masses_i Y(x_i) of the atomic measure itself, which has no density.
+
+    Arguments:
+        basis: the harmonics Y; on a `ZonalBasis` those of <x, e> alone.
+        tokens: unit vectors x_i with masses, on the sphere of the basis.
+    """
     x, m = _system(basis, tokens)
     return basis.atoms(x, m)
 

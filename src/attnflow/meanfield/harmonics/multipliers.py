@@ -9,27 +9,42 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attnflow.checks import number, whole
+from attnflow.checks import instance, number
 from attnflow.errors import InvalidInput
 from attnflow.meanfield.harmonics.basis import AbstractBasis
 from attnflow.precision import in_float64, is_concrete
 from attnflow.special import truncation_degrees
+from attnflow.special.degrees import BETA, DIMENSION, MOST_DEGREES
+from attnflow.special.formula import Integers, Other, Reals, formula
+
+BASIS = Other("a CircleBasis, SphereBasis or ZonalBasis")
+TOL = Reals(1e-250, 1.0, scalar=True)
 
 
+@formula(
+    beta=Other(f"a number in [0, {BETA.high:g}], which JAX may trace"),
+    d=DIMENSION,
+    degree=Integers(0, MOST_DEGREES, scalar=True),
+    relative="1e-12 * (1 + 1e-4 * degree)",
+)
 @in_float64
 def multipliers(beta: Any, d: int, degree: int) -> Float[Array | np.ndarray, " degree"]:
-    """a_0, ..., a_degree of the kernel e^{beta (<x,y> - 1)} on S^{d-1}: (K * mu)^_k = a_k mu^_k.
+    """Funk-Hecke multipliers a_0, ..., a_degree of the kernel e^{beta (<x,y> - 1)} on S^{d-1}.
 
-    a_k = Gamma(d/2) (2/beta)^nu e^{-beta} I_{k+nu}(beta), nu = d/2 - 1; on the circle e^{-beta} I_k(beta). One
-    beta >= 0, possibly traced; no factor leaves float range; derivatives of all orders are exact, at 0 too. Quotients
-    r_k = I_{k+nu+1}/I_{k+nu} = beta/(2k + d + beta r_{k+1}) run down from far above both `degree` and sqrt(beta), and
-    a_0 makes sum_k N(k, d) a_k = 1, which is the kernel at x = y (arXiv:2312.10794).
+    A convolution with the kernel multiplies harmonics of degree k by a_k = Gamma(d/2) (2/beta)^nu e^{-beta}
+    I_{k+nu}(beta), nu = d/2 - 1; on the circle e^{-beta} I_k(beta). Derivatives in beta of all orders are exact, at 0
+    too. Quotients r_k = I_{k+nu+1}/I_{k+nu} = beta/(2k + d + beta r_{k+1}) run down from far above both `degree` and
+    sqrt(beta), and a_0 makes sum_k N(k, d) a_k = 1, which is the kernel at x = y (arXiv:2312.10794). Multipliers below
+    the range of floats are 0.
+
+    Arguments:
+        beta: inverse temperature.
+        d: dimension of the space around the sphere.
+        degree: last degree.
     """
-    whole("d", d, 2)
-    whole("degree", degree, 0)
     if is_concrete(beta):
-        number("beta", beta, low=0.0)
-    return _multipliers(jnp.asarray(beta, jnp.float64), int(d), int(degree))
+        number("beta", beta, low=0.0, high=BETA.high)
+    return _multipliers(jnp.asarray(beta, jnp.float64), d, degree)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2))
@@ -75,20 +90,34 @@ def _by_quotients(beta: Array, d: int, degree: int) -> Array:
     return jnp.exp(jnp.concatenate([jnp.zeros(1), logs]) - log_inverse)
 
 
+@formula(beta=BETA, d=DIMENSION, tol=TOL)
 def needed_degree(beta: float, d: int, tol: float = 1e-10) -> int:
-    """The smallest K such that e^{beta (<x,y> - 1)} cut after degree K is within `tol` of itself, uniformly.
+    """The smallest K such that the kernel e^{beta (<x,y> - 1)} cut after degree K is within `tol` of itself, uniformly.
 
-    The error is exactly sum_{k>K} N(k, d) a_k, since all terms of sum_k N a_k P_k are largest at x = y.
+    The error is exactly sum_{k>K} N(k, d) a_k, since all terms of sum_k N a_k P_k are largest at x = y; a sum that
+    equals `tol` to rounding may count on either side.
+
+    Arguments:
+        beta: inverse temperature.
+        d: dimension of the space around the sphere.
+        tol: largest error of the kernel, whose maximum is 1.
     """
-    number("beta", beta, low=0.0)
-    number("tol", tol, low=1e-250, high=1.0)
-    whole("d", d, 2)
-    return int(truncation_degrees(np.asarray(tol), float(beta), d))
+    return int(truncation_degrees(np.asarray(tol), beta, d))
 
 
+@formula(basis=BASIS, beta=BETA, tol=TOL)
 def check_degree(basis: AbstractBasis, beta: float, tol: float = 1e-10) -> None:
-    """Refuse a basis too small to hold the kernel of this beta to `tol` (of its maximum 1)."""
-    needed = needed_degree(beta, basis.dim, tol)
+    """Refuse a basis whose degree is below `needed_degree(beta, basis.dim, tol)`.
+
+    Arguments:
+        basis: the basis that has to hold the kernel.
+        beta: inverse temperature.
+        tol: largest error of the kernel, whose maximum is 1.
+
+    Raises:
+        InvalidInput: if the basis is too small.
+    """
+    needed = needed_degree(beta, instance("basis", basis, AbstractBasis, str(BASIS)).dim, tol)
     if needed > basis.degree:
         raise InvalidInput(
             f"`basis` has degree {basis.degree}, but the kernel of beta = {beta:g} on S^{basis.dim - 1} needs {needed} "
