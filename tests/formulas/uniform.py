@@ -583,7 +583,7 @@ def any_dimension(rng):
     result=list,
 )
 def exponential_moments(b, d):
-    mp.mp.dps = 60 + int(2 * abs(mp.log10(b))) if b else 50
+    mp.mp.dps = 60 + int(2 * max(-mp.log10(b), 0)) if b else 50
     return [mp.log(mean_weight(b, d)), share(1, b, d)]
 
 
