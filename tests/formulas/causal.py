@@ -455,7 +455,7 @@ NOISES = (
 )
 NOISE = {
     "count": 8,
-    "quick": 7,
+    "quick": 6,
     "fresh": 0,
     "cases": NOISES,
     "draws": {
@@ -1005,7 +1005,7 @@ def renyi_centres(angle):
         m = renyi_constant()
         return m * x + m
     k = int(mp.floor(x))
-    return 1 + mp.polyval(renyi_pieces()[k][::-1], x - k - mp.mpf(1) / 2)
+    return 1 + mp.fsum(a * (x - k - mp.mpf(1) / 2) ** j for j, a in enumerate(renyi_pieces()[k]))
 
 
 # a decoder
