@@ -7,6 +7,8 @@ import math
 import mpmath as mp
 import numpy as np
 
+from scipy.special import ndtr
+
 from attnflow.theory.landscape import Landscape
 from tests.formulas.oracle import oracle
 from tests.formulas.tokens import tokens
@@ -1319,6 +1321,77 @@ def dirac_stability(x0, beta, landscape, model, tol):
         residual, top = mp.sqrt(dot(slope, slope)), eigenvalues[-1]
         threshold = mp.exp(min(mp.mpf(beta), 10**6)) if model == "USA" else 1
         return [int(residual <= tol), int(top < threshold), int(top <= tol), residual, *eigenvalues]
+
+
+def float_height(angles, landscape):
+    """U on the circle in floats, for a first look."""
+    a = np.array(landscape["directions"]).reshape(-1, 2)
+    z = np.stack([np.cos(angles), np.sin(angles)], axis=-1) @ a.T + np.array(landscape["biases"])
+    kind = landscape["activation"]
+    if kind == "gelu":
+        parts = (z**2 - 1) / 2 * ndtr(z) + z * np.exp(-(z**2) / 2) / math.sqrt(8 * math.pi)
+    else:
+        parts = np.maximum(z, 0) ** 2 / 2 if kind == "relu" else np.logaddexp(z, -z) - math.log(2)
+    return parts @ np.array(landscape["weights"])
+
+
+def quarters(activation):
+    """Four units without bias: U is constant for relu and gelu."""
+    axes = [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]]
+    return {"directions": axes, "biases": [0.0] * 4, "weights": [1.0] * 4, "activation": activation}
+
+
+@oracle(
+    "landscape.largest_potential",
+    draws={"landscape": lambda rng: draw_network(rng, d=2)},
+    arguments=with_landscape,
+    result=lambda r: r[0],
+    cases=(
+        {"landscape": PRINTED},
+        {"landscape": SILENT},
+        *({"landscape": quarters(activation)} for activation in ("relu", "gelu", "tanh")),
+        # a peak of width 1e-6 that no grid of 262,144 points sees, on a broad hill
+        {
+            "landscape": {
+                "directions": [[3e6, 4e6], [3e6, 4e6], [3e6, 4e6], [-1.0, 0.0]],
+                "biases": [-3.5e6, -3.5e6 + 3, -3.5e6 + 6, 0.3],
+                "weights": [3.0, -6.0, 3.0, 0.1],
+                "activation": "tanh",
+            }
+        },
+        {
+            "landscape": {
+                "directions": [[1e4, 0.0], [-1.0, 0.0]],
+                "biases": [-9999.9, 0.3],
+                "weights": [1e3, 1.0],
+                "activation": "relu",
+            }
+        },
+    ),
+    fresh=2,
+)
+def largest_potential(landscape):
+    """The highest peaks of a graded grid, refined by thirds."""
+    offsets = np.concatenate([[0.0], np.logspace(-12, 0, 800)])
+    angles = [np.linspace(0, 2 * np.pi, 4000)]
+    for a, bias in zip(landscape["directions"], landscape["biases"], strict=True):
+        length, middle = math.hypot(*a), math.atan2(a[1], a[0])
+        opening = math.acos(max(-1.0, min(1.0, -bias / length)))
+        for centre in (middle - opening, middle + opening, middle, middle + math.pi):
+            angles += [centre + offsets, centre - offsets]
+    angles = np.unique(np.mod(np.concatenate(angles), 2 * np.pi))
+    angles = np.concatenate([angles[-1:] - 2 * np.pi, angles, angles[:1] + 2 * np.pi])
+    values = float_height(angles, landscape)
+    inner = np.flatnonzero((values[1:-1] >= values[:-2]) & (values[1:-1] >= values[2:])) + 1
+    best = mp.mpf("-inf")
+    with mp.workdps(32):
+        for k in inner[np.argsort(-values[inner], kind="stable")][:3]:
+            low, high = mp.mpf(angles[k - 1]), mp.mpf(angles[k + 1])
+            for _ in range(38):
+                first, second = low + (high - low) / 3, high - (high - low) / 3
+                heights = [height([mp.cos(t), mp.sin(t)], landscape) for t in (first, second)]
+                low, high, best = *((first, high) if heights[0] < heights[1] else (low, second)), max(best, *heights)
+    return best
 
 
 importlib.import_module("tests.formulas.landscape_modes")

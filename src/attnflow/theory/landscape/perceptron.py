@@ -24,7 +24,7 @@ LARGEST_USA_BETA = 700.0
 """Above, e^beta comes close to the end of the range of floats."""
 LARGEST_ENTRY = 1e70
 """Entries of a landscape above could make third powers of them leave the range of floats."""
-EPS = np.finfo(float).eps
+EPS = float(np.finfo(float).eps)
 BETA = Reals(0.0, ends="none")
 BETA_SCALAR = Reals(0.0, ends="none", scalar=True)
 SHARPNESS = Reals(0.0, 1e8, ends="right", scalar=True)
@@ -57,8 +57,12 @@ class Landscape:
         if activation not in _ACTIVATIONS:
             raise InvalidInput(f"`activation` is {activation!r}; use 'relu', 'gelu' or 'tanh'.")
 
-    def scale(self, power: int) -> float:
-        """sum_j |weights_j| (1 + |directions_j| + |biases_j|)^power: U is rounded in proportion to it with power 2."""
+    def scale(self, order: int) -> float:
+        """Size of the terms of a derivative of U of order 0, 1 or 2, to which its rounding is proportional.
+
+        sum_j |weights_j| (1 + |directions_j| + |biases_j|)^p with p = 2, 2, 3, and p = 1 for U itself with tanh.
+        """
+        power = 1 if self.activation == "tanh" and order == 0 else (2, 2, 3)[order]
         sizes = 1 + np.linalg.norm(self.directions, axis=1) + np.abs(self.biases)
         return float(np.abs(self.weights) @ sizes**power)
 
@@ -86,7 +90,7 @@ class Landscape:
     beta=SHARPNESS,
     landscape=NETWORK,
     model=KERNEL,
-    absolute=f"1e-16 * (4 + np.size(masses)) * ({KERNEL_SIZE} / beta + landscape.scale(2))",
+    absolute=f"2e-16 * (2 + np.sum(np.shape(positions))) * ({KERNEL_SIZE} / beta + landscape.scale(0))",
 )
 def perceptron_energy(
     positions: ArrayLike,
@@ -121,7 +125,7 @@ def perceptron_energy(
     beta=SHARPNESS,
     landscape=NETWORK,
     model=KERNEL,
-    absolute=f"1e-16 * (4 + np.size(masses)) * ({KERNEL_SIZE} / beta + landscape.scale(2))",
+    absolute=f"2e-16 * (2 + np.sum(np.shape(positions))) * ({KERNEL_SIZE} / beta + landscape.scale(0))",
 )
 def first_variation(
     x: ArrayLike,
@@ -157,7 +161,7 @@ def first_variation(
     beta=SHARPNESS,
     landscape=NETWORK,
     model=KERNEL,
-    absolute=f"1e-16 * (4 + np.size(masses)) * ({KERNEL_SIZE} + landscape.scale(2))",
+    absolute=f"2e-16 * (2 + np.sum(np.shape(positions))) * ({KERNEL_SIZE} + landscape.scale(1))",
 )
 def critical_residuals(
     positions: ArrayLike,
@@ -222,7 +226,7 @@ class DiracStability:
     landscape=NETWORK,
     model=KERNEL,
     tol=Reals(0.0, scalar=True),
-    absolute="1e-16 * (4 + np.size(x0)) * landscape.scale(3)",
+    absolute="1e-16 * (4 + np.size(x0)) * landscape.scale(2)",
 )
 def dirac_stability(
     x0: ArrayLike,
@@ -331,6 +335,12 @@ _ACTIVATIONS: dict[str, tuple[Map, Map, Map]] = {
 }
 
 
+def check_landscape(landscape: Landscape) -> None:
+    """Refuse what is no `Landscape`."""
+    if not isinstance(landscape, Landscape):
+        raise InvalidInput(f"`landscape` is {shown(landscape)}; give a `theory.landscape.Landscape`.")
+
+
 def _numbers(value: ArrayLike) -> np.ndarray:
     """An array of floats; NaN where `value` is none."""
     try:
@@ -348,8 +358,7 @@ def _entries(name: str, value: ArrayLike) -> np.ndarray:
 
 def _unit(x: ArrayLike, name: str, landscape: Landscape) -> np.ndarray:
     """Points in the space of the landscape whose lengths are 1 to 1e-6, as they were given."""
-    if not isinstance(landscape, Landscape):
-        raise InvalidInput(f"`landscape` is {shown(landscape)}; give a `theory.landscape.Landscape`.")
+    check_landscape(landscape)
     points = _numbers(x)
     if points.ndim < 1 or points.shape[-1] != landscape.directions.shape[1]:
         raise InvalidInput(f"`{name}` is {shown(x)}; give vectors of {landscape.directions.shape[1]} numbers.")

@@ -7,13 +7,28 @@ from typing import Any
 import numpy as np
 from scipy import special as sp
 
-from attnflow.errors import InvalidInput
-from attnflow.special.formula import Reals, formula
+from attnflow.errors import InvalidInput, NotAccurate
+from attnflow.special.formula import Other, Reals, formula
 from attnflow.special.numbers import ArrayLike, Numbers
-from attnflow.theory.landscape.perceptron import BETA, KERNEL, Landscape, Model, kernel_factor
+from attnflow.special.roots import root
+from attnflow.theory.landscape.perceptron import (
+    BETA,
+    EPS,
+    KERNEL,
+    Landscape,
+    Model,
+    check_landscape,
+    kernel_factor,
+)
 from attnflow.wording import shown
 
 _FINER = 16  # the factor by which the circle is looked at more finely than the grid of the atoms
+DEGREE = 16
+NODES = -np.cos(np.pi * np.arange(DEGREE + 1) / DEGREE)
+TO_COEFFICIENTS = np.linalg.inv(np.polynomial.chebyshev.chebvander(NODES, DEGREE)).T
+"""Turns values at the nodes into coefficients of the interpolating polynomial."""
+LEVELS = {"relu": np.zeros(1), "gelu": np.arange(-9.0, 10.0), "tanh": np.arange(-20.0, 21.0, 2.0)}
+"""Arguments of activations between which they bend; beyond, they are straight lines to rounding."""
 
 
 @formula(angles=Reals(), relative=1e-15)
@@ -26,33 +41,79 @@ def circle_points(angles: ArrayLike) -> np.ndarray:
     return np.stack([np.cos(angles), np.sin(angles)], axis=-1)
 
 
+@formula(landscape=Other("a `Landscape` of the circle, d = 2"), absolute="1e-15 * landscape.scale(0)")
 def largest_potential(landscape: Landscape) -> tuple[float, float]:
     """(max U, an angle in [0, 2 pi) where it is reached) on the circle (d = 2).
 
-    A grid finer than the narrowest unit (1/|a_j|), then the zero of dU/dtheta next to its highest peaks. A peak that
-    the grid misses is higher by at most C h^2/8, with h the step and C the largest |U''|.
-    """
-    from scipy.optimize import brentq
+    The circle is divided where arguments a_j . x + b_j pass 0 and, for smooth activations, the levels up to where the
+    activation is a straight line; pieces are halved until a polynomial of degree 16 interpolates U to rounding. Every
+    piece whose polynomial can exceed the highest value seen contributes the zeros of its derivative. U at the angle is
+    max U; the angle of a flat peak is as uncertain as that leaves it.
 
+    Arguments:
+        landscape: U.
+
+    Raises:
+        NotAccurate: if more than 200,000 pieces are needed.
+    """
+    check_landscape(landscape)
     a = landscape.directions
     if a.shape[-1] != 2:
         raise InvalidInput(f"`directions` have shape {a.shape!r}; give a landscape of the circle, d = 2.")
+    tolerance = EPS * landscape.scale(0)
+    lows, widths, coefficients = _pieces(landscape, tolerance)
+    ceilings = coefficients[:, 0] + np.abs(coefficients[:, 1:]).sum(axis=1)
+    floors = np.polynomial.chebyshev.chebval(NODES, coefficients.T).max(axis=1)
+    tops, margins = [], []
+    for k in np.flatnonzero(ceilings >= floors.max() - 8 * tolerance):
+        slopes = np.polynomial.chebyshev.chebder(coefficients[k])
+        significant = np.flatnonzero(np.abs(slopes) > 1e-17 * np.abs(slopes).max())
+        zeros = np.polynomial.chebyshev.chebroots(slopes[: significant[-1] + 1]) if len(significant) else np.empty(0)
+        places = np.concatenate([NODES, np.clip(zeros.real[np.abs(zeros.imag) < 1e-3], -1, 1)])
+        tops.append(lows[k] + widths[k] * (1 + places) / 2)
+        margins.append(np.full(len(places), 1e-4 * widths[k]))
+    angles, margin = np.concatenate(tops), np.concatenate(margins)
+    heights = landscape.potential(circle_points(angles))
+    best = int(heights.argmax())
+    angle, height = float(angles[best]), float(heights[best])
 
     def slope(angle: float) -> float:
-        gradient = landscape.gradient(circle_points(angle))
-        return float(gradient @ np.array([-np.sin(angle), np.cos(angle)]))
+        x, y = np.cos(angle), np.sin(angle)
+        return float(landscape.gradient([x, y]) @ np.array([-y, x]))
 
-    size = np.linalg.norm(a, axis=1).max(initial=1.0)
-    grid = np.linspace(0, 2 * np.pi, int(np.clip(256 * size, 4096, 2**18)), endpoint=False)
-    values = landscape.potential(circle_points(grid))
-    peaks = np.flatnonzero((values >= np.roll(values, 1)) & (values >= np.roll(values, -1)))
-    candidates = [float(grid[values.argmax()])]
-    for i in peaks[np.argsort(-values[peaks])][:16]:
-        low, high = float(grid[i] - grid[1]), float(grid[i] + grid[1])
-        if slope(low) > 0 > slope(high):
-            candidates.append(float(brentq(slope, low, high, xtol=1e-15)))
-    heights = landscape.potential(circle_points(candidates))
-    return float(heights.max()), float(np.mod(candidates[int(heights.argmax())], 2 * np.pi))
+    low, high = angle - margin[best], angle + margin[best]
+    if slope(low) > 0 > slope(high):
+        angle = float(root(slope, low, high))
+        height = float(landscape.potential(circle_points(angle)))
+    return height, angle % (2 * np.pi)
+
+
+def _pieces(landscape: Landscape, tolerance: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(low ends, widths, Chebyshev coefficients of U) of pieces of the circle on which degree 16 is enough."""
+    lengths = np.linalg.norm(landscape.directions, axis=1)
+    bent = lengths > 0
+    middles = np.arctan2(landscape.directions[bent, 1], landscape.directions[bent, 0])[:, None]
+    levels = LEVELS[landscape.activation]
+    with np.errstate(invalid="ignore"):
+        openings = np.arccos((levels - landscape.biases[bent, None]) / lengths[bent, None])
+    edges = np.concatenate([(middles - openings).ravel(), (middles + openings).ravel()])
+    panels = np.linspace(0, 2 * np.pi, 17)
+    edges = np.unique(np.concatenate([panels, np.mod(edges[np.isfinite(edges)], 2 * np.pi)]))
+    lows, widths, parts = edges[:-1], np.diff(edges), []
+    chunk = max(1, 50_000 // (1 + len(lengths)))
+    for _ in range(60):
+        angles = lows[:, None] + widths[:, None] * (1 + NODES) / 2
+        values = [landscape.potential(circle_points(rows)) for rows in np.split(angles, range(chunk, len(angles), chunk))]
+        coefficients = np.concatenate(values) @ TO_COEFFICIENTS
+        done = np.abs(coefficients[:, -3:]).max(axis=1) <= tolerance
+        parts.append((lows[done], widths[done], coefficients[done]))
+        lows, halves = lows[~done], widths[~done] / 2
+        lows, widths = np.concatenate([lows, lows + halves]), np.concatenate([halves, halves])
+        if not len(lows):
+            return tuple(np.concatenate(part) for part in zip(*parts, strict=True))  # type: ignore[return-value]
+        if len(lows) > 200_000:
+            break
+    raise NotAccurate("U needs more than 200,000 pieces of the circle.")
 
 
 @formula(beta=BETA, model=KERNEL, relative=1e-15)
