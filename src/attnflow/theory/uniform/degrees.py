@@ -16,7 +16,7 @@ LISTED = Reals(0.0, 1e6)
 
 @formula(
     beta=LISTED,
-    d=DIMENSION,
+    d=degrees.DIMENSION,
     count=Integers(1, 10**6, scalar=True),
     relative="1e-13 * (10 + np.sqrt(np.max(beta)))",
     absolute=1e-300,
@@ -38,7 +38,7 @@ def degree_weights(beta: ArrayLike, d: int, count: int) -> np.ndarray:
     return np.array(rows).reshape(*beta.shape, count)
 
 
-@formula(tol=Reals(1e-290, 1.0, ends="left"), beta=LISTED, d=DIMENSION)
+@formula(tol=Reals(1e-290, 1.0, ends="left"), beta=LISTED, d=degrees.DIMENSION)
 def truncation_degree(tol: ArrayLike, beta: ArrayLike, d: int) -> np.ndarray:
     """The smallest K such that the kernel cut after degree K is within `tol` of itself, uniformly.
 
