@@ -470,7 +470,7 @@ def prefix_noise(c, slope):
     return noise(c, slope)
 
 
-@oracle("causal.log_prefix_noise", **NOISE)
+@oracle("causal.log_prefix_noise", **NOISE | {"quick": 5})
 def log_prefix_noise(c, slope):
     with mp.workdps(350):  # the noise at c = 1e-300 is above 1
         return None if (value := noise(c, slope)) is None else mp.log(value)
