@@ -470,7 +470,7 @@ def prefix_noise(c, slope):
     return noise(c, slope)
 
 
-@oracle("causal.log_prefix_noise", **NOISE)
+@oracle("causal.log_prefix_noise", **NOISE | {"quick": 4})
 def log_prefix_noise(c, slope):
     with mp.workdps(350):  # the noise at c = 1e-300 is above 1
         return None if (value := noise(c, slope)) is None else mp.log(value)
@@ -612,6 +612,7 @@ def log_reciprocal(early, late):
         {"share": 0.01, "slope": 1.0, "place": 1.0, "relative_dilution": 3.0},
     ),
     count=16,
+    quick=12,
     fresh=1,
 )
 def takeover_time(share, slope, place, relative_dilution):
@@ -762,7 +763,7 @@ def recency_threshold(slope):
         {"slope": 1.0, "relative_dilution": 100.0},
     ),
     count=12,
-    quick=14,
+    quick=9,
     fresh=0,
 )
 def last_middle_time(slope, relative_dilution):

@@ -11,13 +11,13 @@ relative accuracy.
 from collections.abc import Callable
 
 import numpy as np
-from scipy.special import exprel, i0e
+from scipy.special import exprel, i0e, i1e
 
 from attnflow.errors import InvalidInput
 from attnflow.special.formula import Integers, Optional, Reals, formula
 from attnflow.special.integrals import integral
 from attnflow.special.numbers import ArrayLike
-from attnflow.theory.causal.continuum import LARGEST_SLOPE, SLOPE, TIME, in_range, log_paths, log_unit_growth
+from attnflow.theory.causal.continuum import LARGEST_SLOPE, SLOPE, TIME, in_range, log_unit_growth
 from attnflow.wording import shown
 
 DENSE = Integers(2, 2000, scalar=True)
@@ -244,9 +244,10 @@ def _noise(c: float, slope: float) -> float:
     log_last = float(log_unit_growth(np.asarray(slope)))  # log u(1)
 
     def path(x: np.ndarray, q: np.ndarray) -> np.ndarray:
-        stops = x * x
-        # psi_c(y) with the part (1 + u)/(1 + u e^y) of the weights, in logarithms
-        return 2 * x * c * np.exp(log_paths(c, stops) + np.logaddexp(0, q) - np.logaddexp(0, q + stops))
+        y, z, top = x * x, np.maximum(2 * np.sqrt(c) * x, 1e-100), np.maximum(q, 0)
+        # psi_c(y) with the part (1 + u)/(1 + u e^y) of the weights, both divided by u where it is above 1
+        part = (np.exp(-top) + np.exp(q - top)) / (np.exp(-top) + np.exp(q - top + y))
+        return 2 * x * c * (2 * i1e(z) / z) * np.exp(z) * part
 
     def squares(y: np.ndarray) -> np.ndarray:
         q = log_last - y  # log u(s)
