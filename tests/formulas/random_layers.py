@@ -6,6 +6,7 @@ import math
 
 import mpmath as mp
 import numpy as np
+from scipy import special
 
 from tests.formulas.oracle import oracle
 from tests.formulas.special import log_bessel
@@ -203,6 +204,11 @@ def small_logit_products(gram, b):
         return total / n**2
 
     return [[product(i, j) for j in range(n)] for i in range(n)]
+
+
+@oracle("random_layers.poisson_log_order")
+def poisson_log_order(u0):
+    return mp.log(mp.mpf(u0))
 
 
 @oracle("random_layers.one_token_decay")
@@ -432,3 +438,208 @@ def critical_logit_scale(d, d_k):
         high += 1
     with mp.workdps(30):
         return mp.exp(mp.findroot(exponent, (high - 1, high), solver="anderson", tol=1e-50, verify=False))
+
+
+# --- softmax of Gaussian logits ----------------------------------------------------------------------------------
+
+LONG = np.longdouble
+PI = LONG("3.14159265358979323846264338327950288")
+
+
+def exact_number(x):
+    """A number of 80 bits as one of mpmath."""
+    return mp.mpf(float(x)) + mp.mpf(float(LONG(x) - LONG(float(x))))
+
+
+def normal_nodes(step, reach=13):
+    """Equidistant standard normal numbers and their masses."""
+    z = LONG(step) * np.arange(-math.ceil(reach / step), math.ceil(reach / step) + 1)
+    return z, np.exp(-z * z / 2) * LONG(step) / np.sqrt(2 * PI)
+
+
+def times_of(n, s):
+    """Equidistant logarithms of t that matter to n tokens with logits of deviation s."""
+    return LONG(0.15) * np.arange(math.floor(-(46 + math.log(n) + 10 * s) / 0.15), math.ceil((5 + 10 * s) / 0.15))
+
+
+def heard_of_itself(n, s):
+    """F_n(s, 1) = 1 - E sum_k p_k z_k/s by Gauss's integration by parts: first moments in place of squares."""
+    if s < 1e-6:
+        return LONG(1) / n
+    z, mass = normal_nodes(min(0.15, 0.3 / s), 11)
+    total = LONG(0)
+    for t in np.array_split(times_of(n, s), 1 + int(s)):
+        u = np.exp(t[:, None] + s * z)
+        fall = np.exp(-u)
+        powers = np.exp((n - 1) * np.log1p(-np.minimum(-np.expm1(-u) @ mass, 1 - LONG(1e-18))))
+        total += LONG(0.15) * np.sum(((u * fall * z) @ mass) * powers)
+    return 1 - n * total / s
+
+
+def heard_by_two_of_two(s, defect):
+    """F_2 = 1/2 + E tanh(sX/sqrt 2) tanh(sY/sqrt 2)/2 for the differences of both logits; defect is 1 - rho."""
+    step = min(0.15, 0.3 / s)
+    x, mass = normal_nodes(step, 11)
+    wide, narrow = np.sqrt(1 - defect / 2), np.sqrt(defect / 2)
+    first = np.tanh(s / np.sqrt(LONG(2)) * (wide * x[:, None] + narrow * x))
+    second = np.tanh(s / np.sqrt(LONG(2)) * (wide * x[:, None] - narrow * x))
+    return LONG(0.5) + mass @ (first * second) @ mass / 2
+
+
+def heard_by_two(n, s, rho):
+    """F_n by Mehler's formula: a sum over Hermite functions with the powers of rho."""
+    z, mass = normal_nodes(min(0.15, 0.3 / s), 13)
+    t = times_of(n, s)
+    u = np.exp(t[:, None] + s * z)
+    fall = np.exp(-u)
+    hermite = [np.ones_like(z), z]
+    for j in range(1, 200):
+        hermite.append((z * hermite[j] - np.sqrt(LONG(j)) * hermite[j - 1]) / np.sqrt(LONG(j + 1)))
+    hermite = (np.array(hermite) * mass).T
+    powers = LONG(rho) ** np.arange(hermite.shape[1])
+    missing, heard = -np.expm1(-u) @ hermite, (u * fall) @ hermite
+    both = missing[:, :1] + missing[:, 0] - (missing * powers) @ missing.T
+    survivors = np.exp((n - 1) * np.log1p(-np.minimum(both, 1 - LONG(1e-18))))
+    return n * LONG(0.15) ** 2 * np.sum(((heard * powers) @ heard.T) * survivors)
+
+
+def largest_at_one_place(n, rho, defect):
+    """F_n(inf, rho): angles for two and three tokens (Cheng 1969), else the tetrachoric series."""
+    if n == 2:
+        return 1 - 2 * np.arcsin(np.sqrt(defect / 2)) / PI
+    if n == 3:
+        with mp.workdps(50):
+            r = 1 - exact_number(defect)
+            across, half = mp.asin(r), mp.asin(r / 2)
+            total = mp.mpf(1) / 3 + 3 * (across + half) / (4 * mp.pi) + 3 * (across**2 - half**2) / (4 * mp.pi**2)
+            return LONG(mp.nstr(total, 25))
+    x = 0.1 * np.arange(-100, 101)
+    density, below = np.exp(-x * x / 2) / math.sqrt(2 * math.pi), special.ndtr(x)
+    both, hermite = np.outer(below, below), [np.ones_like(x), x]
+    for j in range(200):
+        both += rho ** (j + 1) / (j + 1) * np.outer(density * hermite[j], density * hermite[j])
+        hermite.append((x * hermite[j + 1] - math.sqrt(j + 1) * hermite[j]) / math.sqrt(j + 2))
+    pair = np.exp(-(x[:, None] ** 2 - 2 * rho * x[:, None] * x + x * x) / (2 * (1 - rho * rho)))
+    pair /= 2 * math.pi * math.sqrt(1 - rho * rho)
+    return LONG(n * 0.01 * np.sum(pair * np.maximum(both, 0) ** (n - 1)))
+
+
+def weight(n, s, rho, defect=None):
+    """F_n(s, rho); `defect` is 1 - rho where that has more digits."""
+    defect = 1 - LONG(rho) if defect is None else LONG(defect)
+    if n == 1 or (s == math.inf and defect == 0):
+        return LONG(1)
+    if s < 1e-100 or (rho == 0 and defect == 1):
+        return LONG(1) / n
+    if s == math.inf:
+        return largest_at_one_place(n, rho, defect)
+    if defect == 0:
+        return heard_of_itself(n, s)
+    return heard_by_two_of_two(s, defect) if n == 2 else heard_by_two(n, s, rho)
+
+
+def has_weight(n, s, rho):
+    """Arguments for which one of the oracles is fast and accurate."""
+    return n <= 2 or rho in (0, 1) or abs(rho) <= 0.8 or (n == 3 and s == math.inf)
+
+
+def correlation(rng):
+    kind, small = rng.integers(6), 10.0 ** -rng.integers(1, 16)
+    return float([1.0, -1.0, 0.0, rng.uniform(-0.8, 0.8), rng.choice([-1, 1]) * (1 - small), small][kind])
+
+
+def logits(rng):
+    return float(rng.choice([10 ** rng.uniform(-2, 0.7), 10 ** rng.uniform(-2, 0.7), 1e-300, 1e-5, 0.0, math.inf]))
+
+
+@oracle(
+    "random_layers.simplex_weights",
+    draws={"s": logits, "rho": correlation, "n": lambda rng: int(rng.choice([1, 2, 2, 2, 3, 7, 100, 10**4]))},
+    relation=lambda a: has_weight(a["n"], a["s"], a["rho"]),
+    cases=(
+        {"n": 10**8, "s": 3.0, "rho": 1.0},
+        {"n": 10**6, "s": 8.0, "rho": 1.0},
+        {"n": 2, "s": 30.0, "rho": 1.0},
+        {"n": 2, "s": 20.0, "rho": 0.9},
+        {"n": 2, "s": 9.0, "rho": -1.0},
+        {"n": 2, "s": math.inf, "rho": -1.0},
+        {"n": 3, "s": math.inf, "rho": -1.0 + 1e-9},
+        {"n": 10**5, "s": 4.0, "rho": 0.7},
+    ),
+    fresh=2,
+)
+def simplex_weights(n, s, rho):
+    return exact_number(weight(n, s, rho))
+
+
+def quotient(gamma, defect, f, g, d):
+    """D/(1 - gamma), from the two products of `overlap_drift`."""
+    if d == math.inf:
+        return gamma * (1 - f) + g
+    pair, own = gamma + defect * g, gamma + defect * f
+    if defect > 1e-3:
+        return ((d - 2 + gamma * gamma) * pair - (d - 1) * gamma * own) / (d * defect)
+    # (d - 2 + gamma^2) gamma - (d - 1) gamma^2 = gamma (1 - gamma) (d - 2 - gamma)
+    return (gamma * (d - 2 - gamma) + (d - 2 + gamma * gamma) * g - (d - 1) * gamma * f) / d
+
+
+def weights(n, b, gamma, defect):
+    s = b if b == math.inf else float(b * np.sqrt(LONG(defect)))
+    f = LONG(1) if b == math.inf else weight(n, s, 1.0, 0)
+    return f, weight(n, s, float(gamma), defect)
+
+
+def scales(rng):
+    return float(rng.choice([0.0, 0.0, math.inf, math.inf, 10 ** rng.uniform(-1, 0.5), 1e-9]))
+
+
+def counts(rng):
+    return int(rng.choice([2, 2, 2, 3, 16, 1000]))
+
+
+def dimensions(rng):
+    return float(rng.choice([math.inf, math.inf, 2, 3, 4, 8, 30, 1e6, 1e12]))
+
+
+@oracle(
+    "random_layers.simplex_drift",
+    draws={"b": scales, "n": counts, "d": dimensions},
+    relation=lambda a: a["overlap"] >= -1 / (a["n"] - 1) and has_weight(a["n"], a["b"], a["overlap"]),
+    cases=(
+        {"overlap": 1 - 1e-12, "n": 2, "b": 4.0, "d": 3.0},
+        {"overlap": 0.0, "n": 10**6, "b": 2.0, "d": math.inf},
+        {"overlap": 0.3, "n": 4096, "b": 4.0, "d": 64.0},
+        {"overlap": -0.5, "n": 3, "b": 1.0, "d": math.inf},
+    ),
+    fresh=2,
+)
+def simplex_drift(overlap, n, b, d):
+    defect = 1 - LONG(overlap)
+    f, g = weights(n, b, overlap, defect)
+    return exact_number(defect * quotient(LONG(overlap), defect, f, g, LONG(d)))
+
+
+@oracle(
+    "random_layers.simplex_growth",
+    draws={
+        "b": lambda rng: float(rng.choice([10 ** rng.uniform(-2, 1), 0.0, math.inf, 1e-9])),
+        "n": lambda rng: int(rng.choice([2, 3, 5, 30, 1000, 10**6, 10**8])),
+    },
+    cases=({"n": 3, "b": math.inf}, {"n": 10**8, "b": math.inf}, {"n": 2, "b": 60.0}),
+    count=12,
+    fresh=2,
+)
+def simplex_growth(n, b):
+    f = mp.mpf(1) if b == math.inf else exact_number(heard_of_itself(n, b)) if b else mp.mpf(1) / n
+    heard = mp.mpf(b) * (1 - f) if b < math.inf else largest_mean(n)
+    return [f, 1 - f - mp.mpf(1) / n + heard**2 / (n - 1)]
+
+
+def largest_mean(n):
+    """The mean of the largest of n normal numbers: int z dP(all <= z), by 1 - P above a point and P below it."""
+    step = mp.mpf(1) / 16
+    places = [step * j for j in range(-14 * 16, 14 * 16 + 1)]
+    with mp.workdps(30):
+        # the trapezoidal rule for int (1{z > 0} - P(z)) dz in pairs z, -z; smooth as P(z) + P(-z) - 1
+        total = sum(1 - mp.ncdf(z) ** n - mp.ncdf(-z) ** n for z in places if z > 0) + (1 - 2 * mp.ncdf(0) ** n) / 2
+        return total * step

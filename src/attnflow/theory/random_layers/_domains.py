@@ -36,6 +36,32 @@ class OrInfinite(Other):
         return f"{self.finite}, or inf ({self.description})"
 
 
+@dataclasses.dataclass(frozen=True)
+class WithInfinite(Other):
+    """Numbers from 0 on in an array of any shape, inf among them, whose formula is that of the limit.
+
+    Arguments:
+        description: the limit, in words.
+        high: the largest finite number.
+    """
+
+    high: float = 1e300
+
+    def checked(self, name: str, value: Any) -> Any:
+        """The value as float64, or a refusal that names the argument."""
+        if isinstance(value, float) and value == math.inf:
+            return np.asarray(value)
+        try:
+            numbers = np.asarray(value, dtype=np.float64)
+            infinite = numbers == math.inf
+            return np.where(infinite, math.inf, Reals(0.0, self.high).checked(name, np.where(infinite, 0.0, numbers)))
+        except (TypeError, ValueError, OverflowError):
+            raise InvalidInput(f"`{name}` is {shown(value)}; give {self}.") from None
+
+    def __str__(self) -> str:
+        return f"{Reals(0.0, self.high)}, or inf ({self.description})"
+
+
 OVERLAP = Reals(-1.0, 1.0)
 SHARE = Reals(0.0, 1.0)
 TIME = Reals(0.0)

@@ -9,13 +9,13 @@ import functools
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.sparse import diags_array
 from scipy.sparse.linalg import expm_multiply
 from scipy.special import i0e, i1e
 
 from attnflow.errors import InvalidInput
-from attnflow.special.numbers import Numbers
+from attnflow.special.formula import Reals, formula
+from attnflow.special.numbers import ArrayLike, Numbers
 from attnflow.theory.checks import checked_degrees, checked_integers, checked_reals
 
 STENCIL = np.array([-1 / 560, 8 / 315, -1 / 5, 8 / 5, -205 / 72, 8 / 5, -1 / 5, 8 / 315, -1 / 560])
@@ -26,13 +26,17 @@ ANGLES = 128
 """Points of half the circle on which softmax means are Fourier transformed, for b <= 4."""
 
 
+@formula(u0=Reals(0.0, 1.0, ends="right"), relative=4e-16)
 def poisson_log_order(u0: ArrayLike) -> Numbers:
     """E log u(tau) = log u_0 for every tau: the logarithm of the order parameter u = |w|^2 is a martingale.
 
     d = 2 and b = 0, where du = u (1-u)^2/4 dtau + u (1-u) dB/sqrt(2) and d log u = (1-u) dB/sqrt(2) in the sense of
-    Ito, while u tends to 1 on almost every path. Ours. 0 < u0 <= 1.
+    Ito, while u tends to 1 on almost every path. Ours.
+
+    Arguments:
+        u0: the order parameter at tau = 0.
     """
-    return np.log(_order(u0, positive=True))
+    return np.log(u0)
 
 
 def poisson_order_mean(u0: ArrayLike, tau: ArrayLike) -> np.ndarray:
@@ -42,7 +46,7 @@ def poisson_order_mean(u0: ArrayLike, tau: ArrayLike) -> np.ndarray:
     V_tau = (V_yy + u V_y)/4 from V = u. Differences of order 8 on a window nine deviations wide, and the exponential of
     their matrix: 1e-9. The work grows like tau^{3/2}: a second at tau = 200. Ours. 0 <= u0 <= 1, tau >= 0 broadcast.
     """
-    u0, tau = np.broadcast_arrays(_order(u0, positive=False), checked_reals("tau", tau, 0.0))
+    u0, tau = np.broadcast_arrays(_order(u0), checked_reals("tau", tau, 0.0))
     found = [_order_mean(float(one), float(time)) for one, time in zip(u0.ravel(), tau.ravel(), strict=True)]
     return np.reshape(np.array(found), u0.shape)
 
@@ -160,9 +164,8 @@ def _rows(d_k: int) -> int:
     return int(found)
 
 
-def _order(u0: ArrayLike, *, positive: bool) -> np.ndarray:
+def _order(u0: ArrayLike) -> np.ndarray:
     found = checked_reals("u0", u0, 0.0)
-    if (found > 1).any() or (positive and (found == 0).any()):
-        bound = "above 0 and at most 1" if positive else "from 0 to 1"
-        raise InvalidInput(f"u0 is {u0!r}; an order parameter is a number {bound}.")
+    if (found > 1).any():
+        raise InvalidInput(f"u0 is {u0!r}; an order parameter is a number from 0 to 1.")
     return found

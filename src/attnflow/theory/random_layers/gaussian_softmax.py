@@ -8,46 +8,50 @@ import functools
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, ndtr, owens_t
 
-from attnflow.errors import InvalidInput
-from attnflow.theory.checks import checked_integers
+from attnflow.errors import NotAccurate
+from attnflow.special.formula import Integers, formula
+from attnflow.special.numbers import ArrayLike, Numbers
+from attnflow.theory.random_layers._domains import OVERLAP, WithInfinite
 
 REACH = 10.5
 """Normal numbers are integrated up to here: what lies beyond has probability 1e-25."""
-MOST = 10**8
-"""The largest number of tokens."""
+COUNT = Integers(1, 10**8, scalar=True)
+"""Numbers of tokens, up to which the tails of normal numbers that are left out do not count."""
+MOST_POINTS = 5200
+"""Points of log t; enough for logits b sqrt(1-rho), b <= 1000. Their pairs take 200 MB."""
 LOWEST = -64.0
 """Where e^y is as good as 0."""
 
 
-def simplex_weights(n: int, s: ArrayLike, rho: ArrayLike) -> np.ndarray:
+@formula(
+    n=COUNT,
+    s=WithInfinite("hardmax"),
+    rho=OVERLAP,
+    relative=1e-11,
+    absolute=1e-16,
+)
+def simplex_weights(n: int, s: ArrayLike, rho: ArrayLike) -> Numbers:
     """F_n(s, rho) = E sum_k softmax(s z)_k softmax(s z')_k, with corr(z_k, z'_k) = rho and n independent entries.
 
     F_n(s, 1) = n int t E[e^{2sz - t e^{sz}}] phi(t)^{n-1} dt with phi(t) = E e^{-t e^{sz}}. For |rho| < 1 it is the
     double integral with E[e^{sz + sz' - t e^{sz} - t' e^{sz'}}], where z and z' are independent given their common
     part. F_n(0, rho) = F_n(s, 0) = 1/n, and F_n = (1 + rho s^2 (1-1/n) + O(s^4))/n. For s = inf (hardmax) it is the
-    probability that z and z' have their largest entry at the same place. Trapezoidal rules in logarithms: 1e-11
-    relative for n <= 1e6. n >= 1, s >= 0, -1 <= rho <= 1 broadcast (ours; the simplex of arXiv:2604.01978).
+    probability that z and z' have their largest entry at the same place. By trapezoidal rules in logarithms, which are
+    exponentially accurate for these analytic functions. Ours; the simplex of arXiv:2604.01978.
+
+    Arguments:
+        n: number of tokens.
+        s: standard deviation of the logits.
+        rho: correlation of the logits of two queries.
+
+    Raises:
+        NotAccurate: for finite s above 80 and 0.99 < |rho| < 1, where two scales are too far apart.
     """
-    size = checked_count(n, 1)
-    s, rho = np.asarray(s, dtype=np.float64), np.asarray(rho, dtype=np.float64)
-    if not (s >= 0).all():
-        raise InvalidInput(f"s is {s!r}; it must be at least 0 (inf is hardmax).")
-    if not (np.abs(rho) <= 1).all():
-        raise InvalidInput(f"rho is {rho!r}; a correlation lies between -1 and 1.")
     pairs = np.broadcast(s, rho)
-    found = [common_weight(size, float(one), float(other)) for one, other in pairs]
-    return np.reshape(np.array(found), pairs.shape)
-
-
-def checked_count(n: int, least: int) -> int:
-    """A number of tokens, up to which the tails of normal numbers that are left out do not count."""
-    found = checked_integers("n", n, least)
-    if found.ndim or found > MOST:
-        raise InvalidInput(f"n is {n!r}; it must be one integer from {least} to {MOST:,}.")
-    return int(found)
+    weights = [common_weight(n, float(scale), float(correlation)) for scale, correlation in pairs]
+    return np.reshape(np.array(weights), pairs.shape)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -77,8 +81,8 @@ def _shared_weight(n: int, s: float, rho: float) -> float:
     common, own = s * math.sqrt(abs(rho)), s * math.sqrt(1 - abs(rho))
     step = (0.25 if s < 0.5 else 0.33) * max(1.0, own / 6)
     t = _window(n, s, step)
-    if len(t) > 4000:
-        raise InvalidInput(f"s is {s!r}; so steep a softmax with rho = {rho!r} takes too long, give s = inf (hardmax).")
+    if len(t) > MOST_POINTS:
+        raise NotAccurate(f"a softmax as steep as s = {s!r} with rho = {rho!r} takes too long; give s = inf (hardmax).")
     missing, slope, mass = _given_common(t, step, common, own)
     across = slice(None, None, -1 if rho < 0 else 1)
     alone = missing @ mass

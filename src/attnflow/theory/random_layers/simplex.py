@@ -15,148 +15,209 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy.integrate import solve_ivp
 from scipy.interpolate import BarycentricInterpolator
-from scipy.special import expit, ndtr
+from scipy.special import expit, log_ndtr
 
-from attnflow.errors import InvalidInput
-from attnflow.theory.random_layers.gaussian_softmax import REACH, checked_count, common_weight
+from attnflow.errors import InvalidInput, NotAccurate
+from attnflow.special.curves import curve
+from attnflow.special.formula import Integers, Other, Reals, formula
+from attnflow.special.integrals import integral
+from attnflow.special.numbers import ArrayLike, Numbers
+from attnflow.theory.random_layers._domains import OrInfinite
+from attnflow.theory.random_layers.gaussian_softmax import REACH, common_weight
 
-FINEST = 64
+FINEST = 256
 """The largest degree of the polynomials that stand for f and g."""
+NEWS = 1e-6
+"""The largest difference between log f, log g and the last but one polynomial; the last has the square of its error."""
 STEEPEST = 1e3
 """The largest finite logit scale; hardmax is inf."""
+SMALLEST_MEAN = 0.01
+"""The smallest n |mean token|^2 from which overlaps are followed; it is 1 for orthogonal tokens."""
+TOKENS = Integers(2, 10**8, scalar=True)
+LOGIT_SCALE = OrInfinite("hardmax", Reals(0.0, STEEPEST, scalar=True))
+DIMENSION = OrInfinite("many dimensions", Reals(2.0, 1e15, scalar=True))
+START = Reals(-1.0, 1.0, ends="none", scalar=True)
 
 
-def simplex_drift(overlap: ArrayLike, n: int, b: float, *, d: float = math.inf) -> np.ndarray:
-    """The mean speed D(gamma) of the common overlap of n tokens per unit of tau.
+@formula(
+    overlap=Reals(-1.0, 1.0),
+    n=TOKENS,
+    b=LOGIT_SCALE,
+    d=DIMENSION,
+    relative=1e-11,
+    absolute="2e-11 * (1 - overlap) * (np.abs(overlap) + 1 / n)",
+)
+def simplex_drift(overlap: ArrayLike, n: int, b: float, *, d: float = math.inf) -> Numbers:
+    """The mean speed D(gamma) of the common overlap gamma of n tokens per unit of tau.
 
-    The formula stands at the head of this file. At gamma = 0 it is (d-2)/(d n) for every temperature, and near collapse
-    (1-gamma)' = -(1-gamma) (d-3)/d for large d. -1/(n-1) <= overlap <= 1; b >= 0, inf for hardmax; d = inf is the form
-    of arXiv:2604.01978.
+    With f = F_n(s, 1), g = F_n(s, gamma) of `simplex_weights` and s = b sqrt(1-gamma),
+
+        D = ((d-2+gamma^2)/d) (gamma + (1-gamma) g) - ((d-1)/d) gamma (gamma + (1-gamma) f).
+
+    At gamma = 0 it is (d-2)/(d n) for every temperature, and near collapse (1-gamma)' = -(1-gamma) (d-3)/d for large d.
+    Q and K with many rows, mean over layers. d = inf is the form of arXiv:2604.01978, the one at finite d is ours.
+
+    Arguments:
+        overlap: gamma, at least -1/(n-1).
+        n: number of tokens.
+        b: logit scale.
+        d: dimension.
     """
-    n, b, d = _checked(n, b, d)
-    gamma = _overlaps(overlap, n)
-    return np.asarray((1 - gamma) * _quotient(gamma, *_weights(gamma, n, b), d))
+    _check_overlaps("overlap", overlap, n)
+    return (1 - overlap) * _quotient(overlap, *_weights(overlap, n, b), d)
 
 
+@formula(n=TOKENS, b=LOGIT_SCALE, absolute="1e-13 * (1 + np.minimum(b, 1e3))")
 def simplex_growth(n: int, b: float) -> tuple[float, float]:
     """(f(0), rate): how much of itself a query hears among orthogonal tokens, and how fast overlaps grow from there.
 
     Near gamma = 0 and for d -> inf, gamma' = 1/n + rate gamma with rate = 1 - f(0) - 1/n + b^2 (1-f(0))^2/(n-1). For
     hardmax (b = inf) b (1-f(0)) tends to the mean of the largest of n standard normal numbers. Ours.
+
+    Arguments:
+        n: number of tokens.
+        b: logit scale.
     """
-    n, b, _ = _checked(n, b, math.inf)
     own = common_weight(n, b, 1.0)
     heard = _largest_normal(n) if b == math.inf else b * (1 - own)
     return own, 1 - own - 1 / n + heard**2 / (n - 1)
 
 
+@formula(
+    n=TOKENS,
+    b=LOGIT_SCALE,
+    tau=Reals(0.0, 1e4),
+    overlap0=START,
+    d=DIMENSION,
+    gap=Other("True or False"),
+    relative=1e-8,
+    absolute="1e-8 / n * (not gap)",
+)
 def simplex_path(
     n: int, b: float, tau: ArrayLike, *, overlap0: float = 0.0, d: float = math.inf, gap: bool = False
-) -> np.ndarray:
+) -> Numbers:
     """The common overlap at the times tau, from `overlap0` at tau = 0; with `gap` 1 - overlap, accurate near 1.
 
-    Solves gamma' = D(gamma) for v = log(u/(1-u)), u = (1+(n-1) gamma)/n = |mean token|^2, which is v' = 1 for b = 0 and
-    d = inf: gamma = (n u - 1)/(n - 1), u = u_0/(u_0 + (1-u_0) e^{-tau}). f and g are interpolated to 1e-6 or better.
-    n >= 2, tau >= 0, -1/(n-1) < overlap0 < 1. Source and conditions: head of the file.
+    Solves gamma' = D(gamma) of `simplex_drift` for v = log(u/(1-u)), u = (1+(n-1) gamma)/n = |mean token|^2, which is
+    v' = 1 for b = 0 and d = inf: gamma = (n u - 1)/(n - 1), u = u_0/(u_0 + (1-u_0) e^{-tau}). f and g are polynomials
+    through their values. Conditions and source are those of `simplex_drift`.
+
+    Arguments:
+        n: number of tokens.
+        b: logit scale.
+        tau: times.
+        overlap0: overlap at tau = 0, above -1/(n-1).
+        d: dimension.
+        gap: True for 1 - overlap.
+
+    Raises:
+        NotAccurate: if 1 + (n-1) overlap0 is below 0.01, or no polynomial of degree 256 agrees with f and g.
     """
-    n, b, d = _checked(n, b, d)
-    tau = np.asarray(tau, dtype=np.float64)
-    if not (np.isfinite(tau) & (tau >= 0)).all():
-        raise InvalidInput(f"tau is {tau!r}; times must be finite and at least 0.")
-    start = float(_logit(_start(overlap0, n), n))
+    start = _logit(_start(overlap0, n), n)
     if b == 0 and d == math.inf:
-        v = start + tau
+        way = tau
     else:
-        speed, end = _speed(n, b, d, overlap0), float(np.max(tau, initial=0.0))
-        found = solve_ivp(
-            lambda _, v: speed(v), (0, end or 1.0), [start], "DOP853", rtol=1e-10, atol=1e-10, dense_output=True
-        )
-        v = found.sol(tau.ravel())[0].reshape(tau.shape)
-    distance = n / (n - 1) * expit(-v)
-    return np.asarray(distance if gap else 1 - distance)
+        speed = _speed(n, b, d, overlap0)
+        times, order = np.unique(tau, return_inverse=True)
+        # a way beyond 800 leaves a gap of 0
+        way = curve(lambda _, way: speed(start + way) * (way < 800), 0.0, [0.0, *times], rtol=1e-9, atol=1e-11)
+        way = way[0, 1:][order].reshape(tau.shape)
+    ratio = n / (n - 1)
+    if gap:
+        return ratio * expit(-start - way)
+    # as a rise from the start, whose digits a long context needs
+    return np.minimum(overlap0 - ratio * expit(start + way) * expit(-start) * np.expm1(-way), 1.0)
 
 
-def collapse_time(n: int, b: float, overlap: ArrayLike, *, d: float = math.inf, overlap0: float = 0.0) -> np.ndarray:
+@formula(n=TOKENS, b=LOGIT_SCALE, overlap=Reals(-1.0, 1.0), d=DIMENSION, overlap0=START, relative=1e-8)
+def collapse_time(
+    n: int, b: float, overlap: ArrayLike, *, d: float = math.inf, overlap0: float = 0.0
+) -> Numbers:
     """The time tau at which n tokens, from the common overlap `overlap0`, reach the common overlap `overlap`.
 
-    The integral of d gamma/D(gamma); for b = 0 and d = inf it is log(u/(1-u)) - log(u_0/(1-u_0)) with
-    u = (1+(n-1) gamma)/n, which is log(n+1) from 0 to 1/2. inf where D vanishes on the way (small d). overlap0 <=
-    overlap <= 1. Source and conditions: head of the file.
+    The integral of d gamma/D(gamma), D of `simplex_drift`; for b = 0 and d = inf it is
+    log(u/(1-u)) - log(u_0/(1-u_0)) with u = (1+(n-1) gamma)/n, which is log(n+1) from 0 to 1/2. inf where D vanishes on
+    the way (small d), and for overlap 1. Conditions and source are those of `simplex_drift`.
+
+    Arguments:
+        n: number of tokens.
+        b: logit scale.
+        overlap: overlaps to reach, at least `overlap0`.
+        d: dimension.
+        overlap0: overlap at tau = 0, above -1/(n-1).
+
+    Raises:
+        NotAccurate: if 1 + (n-1) overlap0 is below 0.01, if no polynomial of degree 256 agrees with f and g, or if D
+            nearly vanishes on the way.
     """
-    n, b, d = _checked(n, b, d)
-    levels, begin = _overlaps(overlap, n), _start(overlap0, n)
-    if (levels < begin).any():
-        raise InvalidInput(f"overlap is {overlap!r}; it must not lie below the start {overlap0!r}.")
-    gain = levels - begin  # exact where it is small
+    _check_overlaps("overlap", overlap, n)
+    begin = _start(overlap0, n)
+    if (overlap < begin).any():
+        raise InvalidInput(f"`overlap` is {overlap!r}; it must not lie below the start {overlap0!r}.")
+    gain = overlap - begin  # exact where it is small
     with np.errstate(divide="ignore"):
-        ways = np.log1p((n - 1) * gain / (1 + (n - 1) * begin)) - np.log1p(-gain / (1 - begin))
+        ways = np.log1p((n - 1) * gain / (1 + (n - 1) * begin)) - np.log1p(-np.minimum(gain / (1 - begin), 1.0))
     if b == 0 and d == math.inf:
-        return np.asarray(ways)
-    start, speed = float(_logit(begin, n)), _speed(n, b, d, overlap0)
-    found = [_duration(speed, start, float(way)) for way in ways.ravel()]
-    return np.reshape(np.array(found), levels.shape)
-
-
-def _duration(speed: Callable[[np.ndarray], np.ndarray], start: float, way: float) -> float:
-    """The integral of dv/v' from `start`, along `way`, by Gauss-Legendre on pieces of length 1/2 at most."""
-    if way == 0 or way == math.inf:
-        return way
-    nodes, weights = np.polynomial.legendre.leggauss(12)
-    edges = np.linspace(0.0, way, math.ceil(2 * way) + 1)
-    half = np.diff(edges)[:, None] / 2
-    v = start + edges[:-1, None] + half * (1 + nodes)
-    rates = speed(v.ravel()).reshape(v.shape)
-    return math.inf if (rates <= 0).any() else float(np.sum(half * weights / rates))
+        return ways
+    start, speed = _logit(begin, n), _speed(n, b, d, overlap0)
+    reached = np.isfinite(ways)
+    grid = np.linspace(0.0, np.max(ways, initial=0.0, where=reached), 2000)
+    stops = grid[speed(start + grid) <= 0]
+    reached &= ways < np.min(stops, initial=math.inf)
+    finite = np.where(reached, ways, 0.0)
+    times = integral(lambda way: 1 / speed(start + way), 0.0, finite, rtol=1e-10)
+    return np.where(reached, times, math.inf)
 
 
 def _speed(n: int, b: float, d: float, overlap0: float) -> Callable[[np.ndarray], np.ndarray]:
     """v' = D(gamma)/((1-gamma) u) as a function of v, with f and g interpolated."""
-    widest = math.sqrt(1 - min(overlap0, 0.0))
-    interpolated = _interpolated(n, b, widest)
+    if 1 + (n - 1) * overlap0 < SMALLEST_MEAN:
+        raise NotAccurate(f"1 + (n-1) overlap0 is below {SMALLEST_MEAN}: the tokens nearly cancel; start from a larger overlap.")
+    interpolated = _interpolated(n, b, math.sqrt(1 - min(overlap0, 0.0)))
 
     def speed(v: np.ndarray) -> np.ndarray:
         distance = n / (n - 1) * expit(-v)
-        logs = interpolated(np.sqrt(distance))
-        return _quotient(1 - distance, np.exp(logs[..., 0]), np.exp(logs[..., 1]), d) / expit(v)
+        f, g = interpolated(np.sqrt(distance))
+        return _quotient(1 - distance, f, g, d) / expit(v)
 
     return speed
 
 
 @functools.lru_cache(maxsize=64)
-def _interpolated(n: int, b: float, widest: float) -> Callable[[np.ndarray], np.ndarray]:
-    """(log f, log g) as a function of x = sqrt(1-gamma) in [0, widest], each to 1e-6 at least.
+def _interpolated(n: int, b: float, widest: float) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """(f, g) as functions of x = sqrt(1-gamma) in [0, widest].
 
-    Polynomials on Chebyshev nodes, clustered at both ends, in y with b x = sinh(y asinh(b widest)): f and g turn from
-    1/n to hardmax where b x is about 1. Nodes are doubled until the last ones brought no news.
+    Polynomials for log f and log g on Chebyshev nodes, clustered at both ends, in y with
+    b x = sinh(y asinh(b widest)): f and g turn from 1/n to hardmax where b x is about 1. Nodes are doubled until the
+    polynomial before the last agrees with all new values to `NEWS`; twice the nodes square the error of an analytic
+    function.
     """
-
-    def values(y: np.ndarray) -> np.ndarray:
-        gamma = 1 - place(y) ** 2
-        return np.log(np.stack(_weights(gamma, n, b), axis=-1))
-
     scale = math.asinh(b * widest) if 0 < b < math.inf else 0.0
 
     def place(y: np.ndarray) -> np.ndarray:
         return np.sinh(scale * y) / b if scale else widest * y
 
-    def inverse(x: np.ndarray) -> np.ndarray:
-        return np.arcsinh(b * x) / scale if scale else x / widest
+    def values(y: np.ndarray) -> np.ndarray:
+        return np.log(np.stack(_weights(1 - place(y) ** 2, n, b), axis=-1))
 
     degree, y = 8, (1 - np.cos(np.pi * np.arange(9) / 8)) / 2
-    known = values(y)
-    while degree < FINEST:
+    logs, news = values(y), math.inf
+    while news > NEWS:
+        if degree >= FINEST:
+            raise NotAccurate(f"weights of softmax at b = {b!r} are no polynomial of degree {FINEST}.")
         middle = (1 - np.cos(np.pi * (np.arange(degree) + 0.5) / degree)) / 2
-        fresh = values(middle)
-        news = np.max(np.abs(BarycentricInterpolator(y, known)(middle) - fresh))
-        y, known = np.insert(y, range(1, degree + 1), middle), np.insert(known, range(1, degree + 1), fresh, axis=0)
+        new_logs = values(middle)
+        news = np.max(np.abs(BarycentricInterpolator(y, logs)(middle) - new_logs))
+        y, logs = np.insert(y, range(1, degree + 1), middle), np.insert(logs, range(1, degree + 1), new_logs, axis=0)
         degree *= 2
-        if news < 5e-4:  # twice the nodes square the error of an analytic function
-            break
-    polynomial = BarycentricInterpolator(y, known)
-    return lambda x: polynomial(inverse(x))
+    polynomial = BarycentricInterpolator(y, logs)
+
+    def interpolated(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        f, g = np.moveaxis(np.exp(polynomial(np.arcsinh(b * x) / scale if scale else x / widest)), -1, 0)
+        return f, g
+
+    return interpolated
 
 
 def _weights(gamma: np.ndarray, n: int, b: float) -> tuple[np.ndarray, np.ndarray]:
@@ -177,34 +238,24 @@ def _quotient(gamma: np.ndarray, f: np.ndarray, g: np.ndarray, d: float) -> np.n
 
 def _largest_normal(n: int) -> float:
     """E max(z_1, ..., z_n) = n(n-1) int phi^2 Phi^{n-2} for standard normal numbers."""
-    z = np.linspace(-REACH, REACH, 2001)
-    return float(n * (n - 1) * np.sum(np.exp(-z * z) * ndtr(z) ** (n - 2)) / (2 * np.pi) * (z[1] - z[0]))
+
+    def density(z: np.ndarray) -> np.ndarray:
+        return np.asarray(n * ((n - 1) / (2 * np.pi)) * np.exp((n - 2) * log_ndtr(z) - z * z))
+
+    return float(integral(density, -REACH, REACH, points=np.arange(-9.0, 10.0)))
 
 
-def _logit(gamma: np.ndarray, n: int) -> np.ndarray:
+def _logit(gamma: float, n: int) -> float:
     """log(u/(1-u)) for u = (1+(n-1) gamma)/n."""
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log1p((n - 1) * gamma) - math.log(n - 1) - np.log1p(-gamma))
+    return math.log1p((n - 1) * gamma) - math.log(n - 1) - math.log1p(-gamma)
 
 
-def _checked(n: int, b: float, d: float) -> tuple[int, float, float]:
-    size = checked_count(n, 2)
-    if np.ndim(b) or not (0 <= b <= STEEPEST or b == math.inf):
-        raise InvalidInput(f"b is {b!r}; a logit scale is one number from 0 to {STEEPEST:g}, or inf (hardmax).")
-    if np.ndim(d) or not d >= 2:
-        raise InvalidInput(f"d is {d!r}; it must be an integer, at least 2, or inf.")
-    return size, float(b), float(d)
+def _check_overlaps(name: str, overlap: ArrayLike, n: int) -> None:
+    if (np.asarray(overlap) < -1 / (n - 1)).any():
+        raise InvalidInput(f"`{name}` is {overlap!r}; {n} tokens need -1/{n - 1} <= overlap <= 1.")
 
 
-def _overlaps(overlap: ArrayLike, n: int) -> np.ndarray:
-    found = np.asarray(overlap, dtype=np.float64)
-    if not ((found <= 1) & (found >= -1 / (n - 1))).all():
-        raise InvalidInput(f"overlap is {overlap!r}; {n} tokens need -1/{n - 1} <= overlap <= 1.")
-    return found
-
-
-def _start(overlap0: float, n: int) -> np.ndarray:
-    found = np.asarray(overlap0, dtype=np.float64)
-    if found.ndim or not -1 / (n - 1) < found < 1:
-        raise InvalidInput(f"overlap0 is {overlap0!r}; {n} tokens start at one overlap between -1/{n - 1} and 1.")
-    return found
+def _start(overlap0: float, n: int) -> float:
+    if overlap0 <= -1 / (n - 1):
+        raise InvalidInput(f"`overlap0` is {overlap0!r}; {n} tokens start at one overlap between -1/{n - 1} and 1.")
+    return overlap0
