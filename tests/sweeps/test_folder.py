@@ -43,6 +43,18 @@ def test_the_dataset_is_read_without_attnflow(finished):
     assert data["done"].values.sum() == 7
 
 
+def test_results_of_tasks_in_one_shard_belong_to_their_points(tmp_path):
+    """Of 12 tasks on one worker three share a shard; their arrays have different lengths."""
+    over = {"a": "range(0,3)", "b": ["w", "x", "z", "v"]}
+    data = af.sweep(unequal, over, tmp_path / "s", workers=1).dataset.load()
+    assert len(list((tmp_path / "s" / "shards").iterdir())) < 12
+    for a in range(3):
+        for b in over["b"]:
+            point = data.sel(a=a, b=b)
+            assert (float(point["sum"]), str(point["word"].values)) == (10 * a + 3.0, b)
+            assert np.array_equal(point["steps"], [*range(a + 1), *[np.nan] * (2 - a)], equal_nan=True)
+
+
 def test_a_sweep_as_an_object(finished):
     sweep = af.open_sweep(finished)
     assert sweep.errors == [({"a": 2, "b": "y"}, "ValueError: two and y")]
