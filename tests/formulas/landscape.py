@@ -1394,4 +1394,68 @@ def largest_potential(landscape):
     return best
 
 
+def draw_waves(rng):
+    """Coefficients of cos k and sin k, k = 0, 1, 2."""
+    return (float(rng.choice([0.0, 1e-6, 0.1, 1.0, 30.0])) * rng.standard_normal((2, 3))).tolist()
+
+
+def with_field(a):
+    def field(angles):
+        return sum(c * np.cos(k * angles) + s * np.sin(k * angles) for k, (c, s) in enumerate(np.transpose(a["field"])))
+
+    return {**a, "field": field}
+
+
+@oracle(
+    "landscape.repulsive_minimiser",
+    draws={
+        "field": draw_waves,
+        "beta": draw_beta,
+        "points": lambda rng: int(rng.integers(3, 7)),
+        "tol": lambda rng: float(10.0 ** -rng.integers(9, 14)),
+    },
+    arguments=with_field,
+    result=lambda r: r.energy,
+    cases=tuple(
+        {"field": [[0.0, u, 0.0], [0.0] * 3], "beta": beta, "model": model, "points": 120, "tol": 1e-12}
+        for u, beta, model in ((0.01, 9.0, "USA0"), (0.0, 50.0, "USA0"), (0.3, 1.0, "USA"))
+    ),
+    # rounding alone leaves a gap of some 1e-13 of the larger term
+    may_refuse=lambda a: a["tol"] < 1e-11,
+    fresh=2,
+)
+def repulsive_minimiser(field, beta, model, points, tol):
+    """The smallest of the energies at which the equations of one set of atoms hold with positive masses.
+
+    The density of `non_atomic_density` for 120 points, whose sums are integrals to I_119(beta).
+    """
+    if model == "USA" and beta > 700:
+        return None
+    with mp.workdps(60 + 6 * max(0, int(-math.log10(beta)))):
+        beta, factor = mp.mpf(beta), mp.exp(0 if model == "USA0" else mp.mpf(beta))
+        if points == 120:
+            u, first = mp.mpf(field[0][1]), mp.besseli(1, beta) * mp.exp(-beta) * factor
+            share = u * beta / first
+            pairs = mp.besseli(0, beta) * mp.exp(-beta) * factor + first * share**2 / 2
+            return pairs / (2 * beta) - u * share / 2
+        angles = [2 * mp.pi * k / points for k in range(points)]
+        waves = list(enumerate(zip(*field, strict=True)))
+        heights = [mp.fsum(c * mp.cos(k * a) + s * mp.sin(k * a) for k, (c, s) in waves) for a in angles]
+        pair = [factor / beta * mp.exp(-2 * beta * mp.sin(a / 2) ** 2) for a in angles]
+        energies = []
+        for size in range(1, points + 1):
+            for atoms in itertools.combinations(range(points), size):
+                rows = [[pair[abs(i - j)] / pair[0] for j in atoms] + [-1] for i in atoms] + [[1] * size + [0]]
+                right = [-heights[i] / pair[0] for i in atoms] + [1]
+                masses = list(mp.lu_solve(mp.matrix(rows), mp.matrix(right)))[:size]
+                if min(masses) > 0:
+                    couples = mp.fsum(
+                        p * q * pair[abs(i - j)]
+                        for p, i in zip(masses, atoms, strict=True)
+                        for q, j in zip(masses, atoms, strict=True)
+                    )
+                    energies.append(couples / 2 + mp.fsum(p * heights[i] for p, i in zip(masses, atoms, strict=True)))
+        return min(energies)
+
+
 importlib.import_module("tests.formulas.landscape_modes")

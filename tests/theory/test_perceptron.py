@@ -340,10 +340,10 @@ def test_repulsive_minimiser_at_the_ends_of_the_range():
         (lambda: non_atomic_density(0.0, np.nan, 9.0), "`u` is"),
         (lambda: non_atomic_threshold(0.0), "`beta` is"),
         (lambda: repulsive_minimiser(np.cos, -1.0), "`beta` is"),
-        (lambda: repulsive_minimiser(np.cos, 1.0, points=2), "points is"),
-        (lambda: repulsive_minimiser(np.cos, 1.0, tol=0.0), "tol is"),
-        (lambda: repulsive_minimiser(lambda t: t[:3], 1.0), "field returned"),
-        (lambda: repulsive_minimiser(lambda t: t * np.nan, 1.0), "field returned"),
+        (lambda: repulsive_minimiser(np.cos, 1.0, points=2), "`points` is"),
+        (lambda: repulsive_minimiser(np.cos, 1.0, tol=0.0), "`tol` is"),
+        (lambda: repulsive_minimiser(lambda t: t[:3], 1.0), "`field` returned"),
+        (lambda: repulsive_minimiser(lambda t: t * np.nan, 1.0), "`field` returned"),
     ],
 )
 def test_bad_input_is_named(call, name):

@@ -1,5 +1,6 @@
 """The perceptron energy on the circle: the peak of U, the non-atomic critical family, the convex repulsive problem."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +9,7 @@ import numpy as np
 from scipy import special as sp
 
 from attnflow.errors import InvalidInput, NotAccurate
-from attnflow.special.formula import Other, Reals, formula
+from attnflow.special.formula import Integers, Optional, Other, Reals, formula
 from attnflow.special.numbers import ArrayLike, Numbers
 from attnflow.special.roots import root
 from attnflow.theory.landscape.perceptron import (
@@ -23,11 +24,15 @@ from attnflow.theory.landscape.perceptron import (
 from attnflow.wording import shown
 
 _FINER = 16  # the factor by which the circle is looked at more finely than the grid of the atoms
+MOST_POINTS = 10_000
+"""Points of a grid, whose matrix takes 800 MB."""
+LARGEST_POTENTIAL = 1e300
+"""Values of U, so that their range is a float."""
 DEGREE = 16
 NODES = -np.cos(np.pi * np.arange(DEGREE + 1) / DEGREE)
 TO_COEFFICIENTS = np.linalg.inv(np.polynomial.chebyshev.chebvander(NODES, DEGREE)).T
 """Turns values at the nodes into coefficients of the interpolating polynomial."""
-LEVELS = {"relu": np.zeros(1), "gelu": np.arange(-9.0, 10.0), "tanh": np.arange(-20.0, 21.0, 2.0)}
+LEVELS = {"relu": np.zeros(1), "gelu": np.array([-9.0, 0.0, 9.0]), "tanh": np.array([-20.0, 0.0, 20.0])}
 """Arguments of activations between which they bend; beyond, they are straight lines to rounding."""
 
 
@@ -169,6 +174,14 @@ class RepulsiveMinimiser:
     circle_gap: float
 
 
+@formula(
+    field=Other("a function that maps angles to U"),
+    beta=Reals(1e-300, 1e8, scalar=True),
+    model=KERNEL,
+    points=Optional(Integers(3, MOST_POINTS, scalar=True)),
+    tol=Reals(0.0, scalar=True, ends="none"),
+    absolute="(tol + 1e-15) * (np.exp(beta * (model == 'USA')) / beta + np.ptp(field(np.linspace(0, 2 * np.pi, 999))))",
+)
 def repulsive_minimiser(
     field: Callable[[np.ndarray], ArrayLike],
     beta: float,
@@ -179,28 +192,39 @@ def repulsive_minimiser(
 ) -> RepulsiveMinimiser:
     """Minimise (1/2 beta) sum_ij w_i w_j k(theta_i - theta_j) + sum_i w_i U(theta_i), w a probability on a grid.
 
-    k is e^{beta (cos - 1)} for the model USA0, e^{beta cos} for USA; `field` maps angles to U. Every
-    Fourier coefficient of k is positive (Bessel I_k), hence the problem is convex and the measure unique on the
-    circle. A primal-dual interior point method (dense: O(points^3) a step), then the equations of the atoms are solved
-    exactly. `points` defaults to the larger of 720 and 16 sqrt(beta), several to a kernel width; an atom of the
-    circle between two grid points becomes a pair. RuntimeError when the gap stays above `tol` times the
-    larger of k(0)/beta and the range of U. arXiv:2601.21366.
+    k is e^{beta (cos - 1)} for the model USA0, e^{beta cos} for USA. Every Fourier coefficient of k is positive (Bessel
+    I_k), hence the problem is convex and the measure unique on the circle. A primal-dual interior point method (dense:
+    O(points^3) a step), then the equations of the atoms are solved exactly. An atom of the circle between two grid
+    points becomes a pair. The accuracy that is stated is that of the energy. arXiv:2601.21366.
+
+    Arguments:
+        field: maps an array of angles to U.
+        beta: inverse temperature; at most 700 for USA.
+        model: "USA0" or "USA".
+        points: points of the grid; the larger of 720 and 16 sqrt(beta), several to a kernel width, if left out.
+        tol: largest gap, as a share of the larger of k(0)/beta and the range of U.
+
+    Raises:
+        NotAccurate: if the gap stays above `tol`.
     """
     factor = float(kernel_factor(beta, model))
-    count = max(720, int(np.ceil(16 * np.sqrt(beta)))) if points is None else points
-    if count != int(count) or count < 3:
-        raise InvalidInput(f"points is {points!r}; it must be an integer of at least 3.")
-    if not tol > 0:
-        raise InvalidInput(f"tol is {tol!r}; it must be positive.")
-    fine = np.linspace(0, 2 * np.pi, _FINER * int(count), endpoint=False)
-    values = np.asarray(field(fine), dtype=np.float64)
-    if values.shape != fine.shape or not np.isfinite(values).all():
-        raise InvalidInput(f"field returned {values!r}; it must give one finite number for each angle.")
+    count = max(720, math.ceil(16 * math.sqrt(beta))) if points is None else points
+    if count > MOST_POINTS:
+        raise InvalidInput(f"`beta` is {beta!r}, which needs {count} points; give `points`, at most {MOST_POINTS}.")
+    fine = np.linspace(0, 2 * np.pi, _FINER * count, endpoint=False)
+    try:
+        values = np.asarray(field(fine), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"`field` is {shown(field)}; give a function of an array of angles ({error}).") from error
+    if values.shape != fine.shape or not (np.abs(values) <= LARGEST_POTENTIAL).all():
+        raise InvalidInput(
+            f"`field` returned {shown(values)} of shape {values.shape}; return one finite number for each angle."
+        )
     # one scale for both terms, and U from 0, so that the tolerances of the solver are relative ones
     scale = max(factor / beta, float(np.ptp(values)))
     kernel = factor / beta * np.exp(-2 * beta * np.sin(fine / 2) ** 2)
-    steps = np.arange(int(count))
-    matrix = kernel[::_FINER][(steps[:, None] - steps) % len(steps)] / scale
+    steps = np.arange(count)
+    matrix = kernel[::_FINER][(steps[:, None] - steps) % count] / scale
     slopes = (values[::_FINER] - values.min()) / scale
     weights = _polish(matrix, slopes, _interior_point(matrix, slopes), tol / 10)
 
@@ -212,7 +236,7 @@ def repulsive_minimiser(
     constant = float(mass @ phi[kept])
     gap = max(constant - float(phi[::_FINER].min()), 0.0)
     if gap > tol * scale:
-        raise RuntimeError(f"the gap stopped at {gap:.3g}, above the tolerance {tol * scale:.3g}.")
+        raise NotAccurate(f"the gap stopped at {gap:.3g}, above the tolerance {tol * scale:.3g}.")
     return RepulsiveMinimiser(
         angles=fine[kept],
         weights=mass,
