@@ -61,8 +61,8 @@ def offence(room, other):
     if other in (room, "__version__"):
         return ""
     if room == "theory":
-        allowed = ("special", "errors", "lazy")
-        return "" if other in allowed else f"theory may import special, errors and lazy alone, not {other}"
+        allowed = ("special", "errors", "lazy", "wording")
+        return "" if other in allowed else f"theory may import special, errors, lazy and wording alone, not {other}"
     if other == "theory":
         return "" if FLOOR[room] >= FLOOR["plots"] else f"{room} belongs to the simulator and may not import theory"
     return "" if other in FLOOR and FLOOR[other] < FLOOR[room] else f"{room} imports {other}, which is not below it"
