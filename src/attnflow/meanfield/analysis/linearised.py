@@ -163,6 +163,8 @@ def rotations(basis: AbstractBasis, coefficients: Coefficients) -> np.ndarray:
     """
     instance("basis", basis, AbstractBasis, "a CircleBasis, SphereBasis or ZonalBasis")
     c = np.asarray(coefficients, dtype=np.float64)
+    if c.shape != basis.mask.shape:
+        raise InvalidInput(f"`coefficients` has shape {c.shape}, but the basis has {basis.mask.shape}; resize them.")
     if isinstance(basis, CircleBasis):
         k = np.arange(1, basis.degree + 1)
         cosines, sines = np.split(c[1:], 2)
