@@ -57,7 +57,9 @@ def points(name, domain, draws, relation, count, seed=0):
     arguments that are meant together.
     """
     rng = np.random.default_rng([zlib.crc32(name.encode()), seed])
-    drawn = []
+    drawn: list[dict] = []
+    if not count:
+        return drawn
     for _ in range(1000 * count):
         arguments = {key: draws[key](rng) if key in draws else draw(kind, rng) for key, kind in domain.items()}
         if relation(arguments):
