@@ -46,7 +46,7 @@ def uniform_velocity(points: ArrayLike, interaction: ArrayLike, value: ArrayLike
     interaction=MATRIX,
     value=MATRIX,
     absolute="1e-14 * (1 + np.linalg.norm(interaction) * np.linalg.norm(value)"
-    " / np.linalg.norm(np.asarray(value) @ np.transpose(interaction)))",
+    " / np.maximum(np.linalg.norm(np.asarray(value) @ np.transpose(interaction)), 1e-300))",
 )
 def stationarity_defect(interaction: ArrayLike, value: ArrayLike) -> float:
     """How far V B^T is from c I + S, S skew, [S, B B^T] = 0; the uniform measure is stationary if this is 0.
