@@ -18,11 +18,12 @@ from attnflow.theory.causal.continuum import PLACE, SLOPE, TIME, in_range, log_s
 
 HOPS = "np.where(place > share, slope * np.abs(place - share) + np.abs(np.log(place / share)), 0.0)"
 """A bound of y = log(u(place)/u(share))."""
-SIGNAL = f"3e-16 * (50 + c + {HOPS})"
-"""Error of the logarithm of a signal: of its exponent 2 sqrt(c y) - y or c, and of a sum of some sqrt(c + y) terms."""
+SIGNAL = f"8e-16 * (50 + c + {HOPS})"
+"""Error of the logarithm of a signal: of y, of its exponent 2 sqrt(c y) - y or c (three roundings each), and of a sum
+of some sqrt(c + y) terms."""
 
 
-@formula(c=TIME, share=PLACE, slope=SLOPE, place=PLACE, relative=f"4e-16 * (50 + np.minimum(c + {HOPS}, 1500.0))")
+@formula(c=TIME, share=PLACE, slope=SLOPE, place=PLACE, relative=f"8e-16 * (50 + np.minimum(c + {HOPS}, 1500.0))")
 def early_share(c: ArrayLike, share: ArrayLike, *, slope: ArrayLike = 0.0, place: ArrayLike = 1.0) -> np.ndarray:
     """The part of the signal at `place` that comes from the early topic: P(N_c > N_y), 1 up to the place `share`.
 
