@@ -1,7 +1,8 @@
 """The checker of degrees of the uniform measure, of mode counts and of groups that stay apart, in mpmath.iv.
 
 Its work is bounded: series of 40,020 terms, `DEGREES` degrees, `TERMS` terms of density estimates, `PIECES` pieces of
-the lower sum of a time and `COORDINATES` coordinates of pairs of groups. A certificate that asks for more is rejected.
+the lower sum of a time, `COORDINATES` coordinates of pairs of groups and `MEMBERS` pairs of a token and a group. A
+certificate that asks for more is rejected.
 """
 
 from fractions import Fraction
@@ -22,6 +23,8 @@ PIECES = 400
 """Pieces of the lower sum of the time of groups that stay apart, short where they start: the sum is 1e-3 low."""
 COORDINATES = 4_000_000
 """Pairs of groups times their dimension: 1,000 groups in R^8."""
+MEMBERS = 10_000_000
+"""Tokens times groups: 10,000 tokens in 1,000 groups."""
 
 
 def _series(x: Any, q: Fraction) -> Any:
@@ -135,9 +138,11 @@ def check_apart(claims: dict[str, Any], data: dict[str, Any]) -> list[str]:
     """Confirm that groups stay apart: caps, their conditions, and a lower sum of the time."""
     (beta, same), model, end, time = claims["beta"], claims["model"], float(claims["gap"]), float(claims["time"])
     need(beta == same and 0 < beta < 1e5 and end > 0 and time > 0, "beta, gap or time do not fit")
+    k = len(data["centres"])
+    bounded(k**2 // 2 * len(data["centres"][0]), COORDINATES, "coordinates of pairs of groups")
+    bounded(len(data["tokens"]) * k, MEMBERS, "pairs of a token and a group")
     tokens, centres = ([[iv.mpf(float(a)) for a in x] for x in data[name]] for name in ("tokens", "centres"))
-    bounded(len(centres) ** 2 // 2 * len(centres[0]), COORDINATES, "coordinates of pairs of groups")
-    masses, groups, k = [iv.mpf(float(m)) for m in data["masses"]], data["groups"], len(centres)
+    masses, groups = [iv.mpf(float(m)) for m in data["masses"]], data["groups"]
     need(
         len(tokens) == len(masses) == len(groups) and sorted(set(groups)) == list(range(k)) and k > 1,
         "groups do not fit",
