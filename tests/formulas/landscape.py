@@ -1154,8 +1154,20 @@ CLOSE = [[1.0, 0.0], [math.cos(1e-4), math.sin(1e-4)], [math.cos(3e-4), math.sin
 MEASURES = (
     {"positions": CLOSE, "masses": [0.2, 0.3, 0.5], "beta": 1e8, "landscape": SILENT, "model": "USA0"},
     {"positions": CLOSE, "masses": [0.2, 0.3, 0.5], "beta": 1e7, "landscape": PRINTED, "model": "USA0"},
-    {"positions": [[0.0, 1.0], [-1.0, 1e-7]], "masses": [0.5, 0.5], "beta": 700.0, "landscape": PRINTED, "model": "USA"},
-    {"positions": [[1.0000001, 0.0], [0.9999999, 1e-4]], "masses": [1, 0], "beta": 1e8, "landscape": SILENT, "model": "USA0"},
+    {
+        "positions": [[0.0, 1.0], [-1.0, 1e-7]],
+        "masses": [0.5, 0.5],
+        "beta": 700.0,
+        "landscape": PRINTED,
+        "model": "USA",
+    },
+    {
+        "positions": [[1.0000001, 0.0], [0.9999999, 1e-4]],
+        "masses": [1, 0],
+        "beta": 1e8,
+        "landscape": SILENT,
+        "model": "USA0",
+    },
     {"positions": [[1.0, 0.0]], "masses": [1.0], "beta": 9.0, "landscape": PRINTED, "model": "USA0"},
 )
 
@@ -1175,7 +1187,9 @@ def perceptron_energy(positions, masses, beta, landscape, model):
     if model == "USA" and beta > 700:
         return None
     x, m = vectors(positions), [mp.mpf(mass) for mass in masses]
-    pairs = mp.fsum(p * q * kernel(y, z, beta, model) for p, y in zip(m, x, strict=True) for q, z in zip(m, x, strict=True))
+    pairs = mp.fsum(
+        p * q * kernel(y, z, beta, model) for p, y in zip(m, x, strict=True) for q, z in zip(m, x, strict=True)
+    )
     return pairs / (2 * mp.mpf(beta)) + mp.fsum(p * height(y, landscape) for p, y in zip(m, x, strict=True))
 
 
