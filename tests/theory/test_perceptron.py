@@ -328,7 +328,10 @@ def test_repulsive_minimiser_at_the_ends_of_the_range():
         (lambda: perceptron_energy([[1.0, 0.0]], [0.5], 1.0, landscape=Landscape(*NETWORK)), "`masses` is"),
         (lambda: perceptron_energy([[1.0, 0.0]], [0.5, 0.5], 1.0, landscape=Landscape(*NETWORK)), "`masses` have"),
         (lambda: perceptron_energy([[1.0, 0.0]], [1.0], 0.0, landscape=Landscape(*NETWORK)), "`beta` is"),
-        (lambda: perceptron_energy([[1.0, 0.0]], [1.0], 800.0, landscape=Landscape(*NETWORK), model="USA"), "`beta` is"),
+        (
+            lambda: perceptron_energy([[1.0, 0.0]], [1.0], 800.0, landscape=Landscape(*NETWORK), model="USA"),
+            "`beta` is",
+        ),
         (lambda: first_variation([2.0, 0.0], [[1.0, 0.0]], [1.0], beta=1.0, landscape=Landscape(*NETWORK)), "`x` is"),
         (lambda: critical_residuals([[1.0, 0.0]], [1.0], 1.0, landscape=Landscape(*NETWORK), model="SA"), "`model` is"),
         (lambda: dirac_bound(-1.0, 0.0), "`beta` is"),

@@ -108,7 +108,9 @@ def _pieces(landscape: Landscape, tolerance: float) -> tuple[np.ndarray, np.ndar
     chunk = max(1, 50_000 // (1 + len(lengths)))
     for _ in range(60):
         angles = lows[:, None] + widths[:, None] * (1 + NODES) / 2
-        values = [landscape.potential(circle_points(rows)) for rows in np.split(angles, range(chunk, len(angles), chunk))]
+        values = [
+            landscape.potential(circle_points(rows)) for rows in np.split(angles, range(chunk, len(angles), chunk))
+        ]
         coefficients = np.concatenate(values) @ TO_COEFFICIENTS
         done = np.abs(coefficients[:, -3:]).max(axis=1) <= tolerance
         parts.append((lows[done], widths[done], coefficients[done]))
@@ -180,7 +182,8 @@ class RepulsiveMinimiser:
     model=KERNEL,
     points=Optional(Integers(3, MOST_POINTS, scalar=True)),
     tol=Reals(0.0, scalar=True, ends="none"),
-    absolute="(tol + 1e-15) * (np.exp(beta * (model == 'USA')) / beta + np.ptp(field(np.linspace(0, 2 * np.pi, 999))))",
+    absolute="(tol + 1e-15) * (np.exp(beta * (model == 'USA')) * -np.expm1(-2 * beta) / beta"
+    " + np.ptp(field(np.linspace(0, 2 * np.pi, 999)))) + 2e-16 * np.exp(beta * (model == 'USA')) / beta",
 )
 def repulsive_minimiser(
     field: Callable[[np.ndarray], ArrayLike],
@@ -202,7 +205,7 @@ def repulsive_minimiser(
         beta: inverse temperature; at most 700 for USA.
         model: "USA0" or "USA".
         points: points of the grid; the larger of 720 and 16 sqrt(beta), several to a kernel width, if left out.
-        tol: largest gap, as a share of the larger of k(0)/beta and the range of U.
+        tol: largest gap, as a share of the larger of the ranges of k/beta and of U.
 
     Raises:
         NotAccurate: if the gap stays above `tol`.
@@ -220,9 +223,11 @@ def repulsive_minimiser(
         raise InvalidInput(
             f"`field` returned {shown(values)} of shape {values.shape}; return one finite number for each angle."
         )
-    # one scale for both terms, and U from 0, so that the tolerances of the solver are relative ones
-    scale = max(factor / beta, float(np.ptp(values)))
-    kernel = factor / beta * np.exp(-2 * beta * np.sin(fine / 2) ** 2)
+    # k less its smallest value, which no measure feels: a small beta leaves only differences of k. One scale for both
+    # terms, and U from 0, so that the tolerances of the solver are relative ones
+    kernel = factor * np.exp(-2 * beta * np.sin(fine / 2) ** 2) * (-np.expm1(-2 * beta * np.cos(fine / 2) ** 2) / beta)
+    lift = factor * math.exp(-2 * beta) / beta
+    scale = max(float(kernel[0]), float(np.ptp(values)))
     steps = np.arange(count)
     matrix = kernel[::_FINER][(steps[:, None] - steps) % count] / scale
     slopes = (values[::_FINER] - values.min()) / scale
@@ -240,8 +245,8 @@ def repulsive_minimiser(
     return RepulsiveMinimiser(
         angles=fine[kept],
         weights=mass,
-        constant=constant,
-        energy=float(mass @ (pull[kept] / 2 + values[kept])),
+        constant=constant + lift,
+        energy=float(mass @ (pull[kept] / 2 + values[kept])) + lift / 2,
         violation=max(gap, float(np.abs(phi[kept] - constant).max())),
         gap=gap,
         circle_gap=max(constant - float(phi.min()), 0.0),
