@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
-from attnflow.theory.merging import pairs as merging
+from attnflow.theory import merging
 
 pytestmark = pytest.mark.filterwarnings("error")
 ANGLES = [0.5, 1, 1.5, 2, 3]

@@ -5,7 +5,7 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.optimize import brentq, minimize_scalar
 
-from attnflow.theory.merging import pairs as merging
+from attnflow.theory import merging
 from attnflow.theory.merging.staircase import limit_staircase, log_plateau_bound
 
 EPS = np.finfo(float).eps

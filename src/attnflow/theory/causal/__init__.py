@@ -24,15 +24,17 @@ from attnflow.theory.causal.continuum import (
 from attnflow.theory.causal.middle import (
     Middle,
     find_middle,
-    find_soft_middle,
     last_middle_time,
     recency_threshold,
+)
+from attnflow.theory.causal.practice import middle_curve, predict_middle
+from attnflow.theory.causal.soft_middle import (
+    find_soft_middle,
     soft_accuracy,
     soft_critical_time,
     soft_profile,
     theorem_time,
 )
-from attnflow.theory.causal.practice import middle_curve, predict_middle
 from attnflow.theory.causal.tokens import (
     attended_noise,
     correlation_matrix,

@@ -7,13 +7,11 @@ large beta, and lower bounds on the life of a plateau. Times grow like e^(beta (
 from attnflow.lazy import listing
 from attnflow.theory.merging.cascade import (
     PairCascade,
-    StaircaseExpansion,
     log_first_merge_time,
     merge_arc_length,
     pair_cascade,
     pair_disturbance,
     pair_lives,
-    staircase_expansion,
 )
 from attnflow.theory.merging.exits import (
     first_merge_probability,
@@ -22,20 +20,19 @@ from attnflow.theory.merging.exits import (
     pair_angle_probability,
     pair_time_probability,
 )
+from attnflow.theory.merging.expansion import StaircaseExpansion, staircase_expansion
 from attnflow.theory.merging.pairs import (
-    cap_overlap,
     coarse_graining_error,
     layer_angle,
     log_merge_time,
-    log_slow_motion_time,
     meeting_point,
     meeting_point_limit,
     merge_time,
     merge_time_of_heads,
     merging_angle,
-    slow_motion_time,
 )
 from attnflow.theory.merging.ramps import freezing_rate, skew_merge_time
+from attnflow.theory.merging.slow_motion import cap_overlap, log_slow_motion_time, slow_motion_time
 from attnflow.theory.merging.staircase import LimitStaircase, limit_staircase, log_plateau_bound
 from attnflow.theory.merging.triangles import three_cluster_threshold, three_clusters
 from attnflow.theory.merging.triples import (
