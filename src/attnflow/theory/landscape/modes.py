@@ -8,10 +8,11 @@ from scipy import special as sp
 
 from attnflow.errors import InvalidInput
 from attnflow.special import bessel_ratios
-from attnflow.special.formula import Reals, formula
+from attnflow.special.formula import Integers, Reals, formula
 from attnflow.special.numbers import ArrayLike, Numbers
 from attnflow.theory.checks import checked_beta
 from attnflow.theory.landscape.counting import count_circle_modes, count_line_modes, inflection_angle
+from attnflow.wording import shown
 
 
 @dataclass(frozen=True)
@@ -51,46 +52,62 @@ def two_point_modes(beta: ArrayLike) -> Numbers:
         return 1 + sp.erfc(1 / np.sqrt(beta))
 
 
+@formula(x=Reals(), n=Integers(1), beta=Reals(1e-290), relative=5e-12)
 def line_mode_density(x: ArrayLike, n: ArrayLike, beta: ArrayLike) -> Numbers:
     """Expected modes per unit length at x of sum_i e^{-beta (x - X_i)^2/2}, X_i iid standard normal, i = 1, ..., n.
 
-    Kac-Rice with f' and f'' taken as Gaussian with their exact means and covariances (arXiv:2412.09080). That is good
-    where many samples fall in a bandwidth, n p(x) >> sqrt(beta) with p the normal density, and wrong in the tails:
-    never integrate it over the whole line. Beyond the edge |x| = sqrt(2 log(n/sqrt(beta))), where there is about one
-    sample a bandwidth, it raises. Tends to sqrt(3 beta/2)/(2 pi) where noise dominates. Vectorised; beta > 0.
+    The formula of Kac and Rice, with f' and f'' taken as Gaussian with their exact means and covariances
+    (arXiv:2412.09080). That is good where many samples fall in a bandwidth, n p(x) >> sqrt(beta) with p the normal
+    density, and wrong in the tails: never integrate it over the whole line. Beyond the edge |x| = sqrt(2
+    log(n/sqrt(beta))), where there is about one sample a bandwidth, it is refused. Tends to sqrt(3 beta/2)/(2 pi) where
+    noise dominates.
+
+    Arguments:
+        x: place on the line.
+        n: number of samples.
+        beta: inverse squared width of the kernel.
+
+    Raises:
+        InvalidInput: beyond the edge.
     """
-    betas, ns, t = checked_beta(beta), np.asarray(n, dtype=np.float64), np.asarray(x, dtype=np.float64)
-    if not np.all(betas > 0):
-        raise InvalidInput(f"beta is {beta!r}; it must be positive, as a flat density has no modes.")
-    if not np.all((ns >= 1) & (ns == np.floor(ns)) & np.isfinite(ns)):
-        raise InvalidInput(f"n is {n!r}; it must be an integer of at least 1.")
-    if not np.all(t**2 <= 2 * np.log(ns) - np.log(betas)):
+    edge = 2 * np.log(n) - np.log(beta)
+    if not np.all((edge >= 0) & (np.abs(x) <= np.sqrt(np.abs(edge)))):
         raise InvalidInput(
-            f"x is {x!r}; the density holds for |x| <= sqrt(2 log(n/sqrt(beta))), where samples are many."
+            f"`x` is {shown(x)}; the density holds for |x| <= sqrt(2 log(n/sqrt(beta))), where samples are many."
         )
     # With w = e^{-beta y^2/2}, y = x - X: f' = -beta y w and f'' = beta (beta y^2 - 1) w. Under w (w^2), y is normal:
-    p, q = 1 + betas, 1 + 2 * betas
-    a1, b1 = t / p, t / q
+    p, q = 1 + beta, 1 + 2 * beta
+    a1, b1 = x / p, x / q
     a2, b2 = a1**2 + 1 / p, b1**2 + 1 / q
     b3, b4 = b1**3 + 3 * b1 / q, b1**4 + 6 * b1**2 / q + 3 / q**2
-    # E[w^2]/E[w]^2 - 1, of order beta^2; the covariances below are divided by (beta E[w])^2 and by the power of beta
+    # excess = (E[w^2]/E[w]^2 - 1)/beta^2; the covariances below are divided by (beta E[w])^2 and by the power of beta
     # that they vanish with, which removes the cancellation at small beta
-    excess = np.expm1(0.5 * np.log1p(betas**2 / q) + betas**2 * t**2 / (p * q))
-    slack = 1 / (p * q) + t**2 * (2 + 3 * betas) / (p * q) ** 2  # (a2 - b2)/beta
-    v11 = (1 + excess) * b2 - a1**2
-    v12 = -(excess / betas * (betas * b3 - b1) + b3 - a1 * a2 + t / (p * q))
-    v22 = excess / betas**2 * (betas**2 * b4 - 2 * betas * b2 + 1) + b4 - a2**2 + 2 * slack
+    log_excess = 0.5 * np.log1p(beta**2 / q) + beta**2 * x**2 / (p * q)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        excess = np.where(beta < 1e-9, 0.5 + x**2, np.expm1(log_excess) / beta**2)
+    slack = 1 / (p * q) + x**2 * (2 + 3 * beta) / (p * q) ** 2  # (a2 - b2)/beta
+    v11 = beta**2 * excess * b2 + (1 / q - beta * (x / (p * q)) ** 2 * (2 + 3 * beta))
+    v12 = -(excess * beta * (beta * b3 - b1) + b3 - a1 * a2 + x / (p * q))
+    v22 = excess * (beta**2 * b4 - 2 * beta * b2 + 1) + b4 - a2**2 + 2 * slack
     # f' = beta E[w] sqrt(n) (...), f'' = beta^2 E[w] sqrt(n) (...): the density scales with beta
-    root = np.sqrt(ns)
-    deviation = np.sqrt(v11)
+    root, deviation = np.sqrt(n), np.sqrt(v11)
     mean = -a1 * root / deviation
     spread = np.sqrt(v22 - v12**2 / v11)
-    r = (root * (a2 - 1 / betas) - v12 * mean / deviation) / spread
-    above = np.maximum(r, 0.0)
+    r = (root / beta * ((beta * x**2 - p) / p**2) - v12 * mean / deviation) / spread  # a2 - 1/beta, beside noise
+    return beta * (spread * _mean_below(r)) * _normal(mean) / deviation
+
+
+def _mean_below(r: Numbers) -> Numbers:
+    """E[max(-Z, 0)] of a normal Z with mean r and variance 1: phi(r) - r Phi(-r), without cancellation."""
+    with np.errstate(over="ignore"):
+        direct = _normal(r) - r * sp.ndtr(-r)
+    # 1 - r m(r) with Mills's ratio m is m/(r + 2/(r + 3/(r + ...))), after Laplace
+    above = np.maximum(r, 2.0)
+    fraction = above
+    for k in range(100, 1, -1):
+        fraction = above + k / fraction
     mills = np.sqrt(np.pi / 2) * sp.erfcx(above / np.sqrt(2))
-    # E[(r + N)^-] = phi(r) - r Phi(-r), each branch without cancellation
-    falling = np.where(r > 0, _normal(above) * (1 - above * mills), _normal(r) - r * sp.ndtr(-r))
-    return betas * _normal(mean) / deviation * spread * falling
+    return np.where(r > 2, _normal(above) * mills / fraction, direct)
 
 
 def line_modes(n: int, beta: float, *, samples: int | None = None, seed: int = 0) -> ModeEstimate:
