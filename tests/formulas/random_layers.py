@@ -341,11 +341,15 @@ def zero_temperature_exponent(d, d_k):
 def gauss(count):
     """Nodes and weights of Gauss's rule, at 40 digits."""
     with mp.workdps(40):
-        nodes = [
-            mp.findroot(lambda x: mp.legendre(count, x), mp.cos(mp.pi * (i + mp.mpf(3) / 4) / (count + mp.mpf(1) / 2)))
-            for i in range(count)
-        ]
-        return [(x, 2 * (1 - x * x) / (count * mp.legendre(count - 1, x)) ** 2) for x in nodes]
+        rule = []
+        for start in np.polynomial.legendre.leggauss(count)[0]:
+            x = mp.mpf(float(start))
+            for _ in range(3):  # Newton's steps from 16 digits
+                slope = count * (x * mp.legendre(count, x) - mp.legendre(count - 1, x)) / (x * x - 1)
+                x -= mp.legendre(count, x) / slope
+            rule.append((x, 2 / ((1 - x * x) * slope**2)))
+        assert abs(sum(mass for _, mass in rule) - 2) < 1e-35
+        return rule
 
 
 def moments(b, d, d_k):
@@ -493,7 +497,7 @@ def heard_by_two(n, s, rho):
     u = np.exp(t[:, None] + s * z)
     fall = np.exp(-u)
     hermite = [np.ones_like(z), z]
-    for j in range(1, 200):
+    for j in range(1, min(200, 4 + int(-45 / math.log(abs(rho))))):
         hermite.append((z * hermite[j] - np.sqrt(LONG(j)) * hermite[j - 1]) / np.sqrt(LONG(j + 1)))
     hermite = (np.array(hermite) * mass).T
     powers = LONG(rho) ** np.arange(hermite.shape[1])
@@ -643,3 +647,122 @@ def largest_mean(n):
         # the trapezoidal rule for int (1{z > 0} - P(z)) dz in pairs z, -z; smooth as P(z) + P(-z) - 1
         total = sum(1 - mp.ncdf(z) ** n - mp.ncdf(-z) ** n for z in places if z > 0) + (1 - 2 * mp.ncdf(0) ** n) / 2
         return total * step
+
+
+# --- paths of equal overlaps -------------------------------------------------------------------------------------
+
+
+def slowness(way, start, n, b, d):
+    """1/v' at v = start + way, v = log(u/(1-u)) and u = (1 + (n-1) gamma)/n; `way` is one number of 80 bits."""
+    v = LONG(start) + way
+    u, rest = 1 / (1 + np.exp(-v)), 1 / (1 + np.exp(v))
+    defect = rest * n / (n - 1)
+    gamma = (n * u - 1) / (n - 1)
+    return u / quotient(gamma, defect, *weights(n, b, gamma, defect), LONG(d))
+
+
+@functools.cache
+def legendre(count):
+    return [(LONG(mp.nstr(x, 22)), LONG(mp.nstr(mass, 22))) for x, mass in gauss(count)]
+
+
+def stretch_time(start, first, last, n, b, d):
+    """The time from `first` to `last` along the way by Gauss's rule on unit panels; inf where the speed vanishes."""
+    edges = np.linspace(LONG(first), LONG(last), max(1, math.ceil(abs(last - first))) + 1)
+    total = LONG(0)
+    for left, right in itertools.pairwise(edges):
+        half = (right - left) / 2
+        for x, mass in legendre(20):
+            height = slowness(left + half * (1 + x), start, n, b, d)
+            if height <= 0 or not np.isfinite(height):
+                return LONG(math.inf)
+            total += half * mass * height
+    return total
+
+
+def logit(gamma, n):
+    gamma = LONG(gamma)
+    return np.log1p((n - 1) * gamma) - np.log(LONG(n - 1)) - np.log1p(-gamma)
+
+
+def is_fast(n, b):
+    """Whether weights along a path are closed forms, or integrals of two tokens at a moderate temperature."""
+    return b == 0 or (b == math.inf and n <= 3) or (n == 2 and b <= 5)
+
+
+def levels(rng):
+    return float(rng.choice([rng.uniform(0, 0.95), 10.0 ** -rng.integers(2, 16), 1 - 10.0 ** -rng.integers(2, 16), 1.0]))
+
+
+def starts(rng):
+    return float(rng.choice([0.0, 0.0, rng.uniform(-0.4, 0.8), 10.0 ** -rng.integers(2, 12)]))
+
+
+@oracle(
+    "random_layers.collapse_time",
+    draws={"b": scales, "n": counts, "d": dimensions, "overlap": levels, "overlap0": starts},
+    relation=lambda a: (
+        is_fast(a["n"], a["b"])
+        and a["overlap0"] <= a["overlap"]
+        and 1 + (a["n"] - 1) * a["overlap0"] > 0.1
+        and (a["overlap"] < 0.99 or a["b"] in (0, math.inf))
+    ),
+    cases=(
+        {"n": 16, "b": 3.0, "overlap": 0.15, "d": math.inf, "overlap0": 0.1},
+        {"n": 16, "b": math.inf, "overlap": 0.7, "d": 8.0, "overlap0": 0.0},
+        {"n": 2, "b": 1.0, "overlap": 0.5, "d": 2.0, "overlap0": -0.9},
+        {"n": 2, "b": 0.0, "overlap": 1e-300, "d": math.inf, "overlap0": 0.0},
+    ),
+    count=10,
+    fresh=1,
+)
+def collapse_time(n, b, overlap, d, overlap0):
+    if overlap == 1:
+        return mp.inf
+    begin, end = real(overlap0, overlap)
+    way = mp.log((1 + (n - 1) * end) / (1 + (n - 1) * begin) * (1 - begin) / (1 - end)) if end > 1e-40 else (end - begin) * n  # from 0
+    time = stretch_time(logit(overlap0, n), 0, LONG(mp.nstr(way, 25)), n, b, d)
+    return exact_number(time) if np.isfinite(time) else mp.inf
+
+
+def way_at(tau, start, n, b, d):
+    """The way after the time tau, by Newton's steps; each integrates what it adds."""
+    way, spent = LONG(0), LONG(0)
+    for _ in range(60):
+        step = (LONG(tau) - spent) / slowness(way, start, n, b, d)
+        step = min(step, 1 + abs(way) / 2)
+        spent += stretch_time(start, way, way + step, n, b, d)
+        way += step
+        if abs(step) < 1e-15 * (1 + abs(way)):
+            break
+    return way
+
+
+def durations(rng):
+    return float(rng.choice([rng.uniform(0, 3), 10.0 ** -rng.integers(1, 12), 30.0, 300.0, 1e4, 0.0]))
+
+
+@oracle(
+    "random_layers.simplex_path",
+    draws={
+        "b": scales,
+        "n": counts,
+        "d": lambda rng: float(rng.choice([math.inf, 30, 1e6])),
+        "tau": durations,
+        "overlap0": starts,
+        "gap": lambda rng: bool(rng.integers(2)),
+    },
+    relation=lambda a: (
+        is_fast(a["n"], a["b"])
+        and 1 + (a["n"] - 1) * a["overlap0"] > 0.1
+        and (a["tau"] < 3 or a["b"] == 0 or (a["b"] == math.inf and a["tau"] < 40))
+    ),
+    cases=({"n": 1000, "b": 0.0, "tau": 1e-3, "overlap0": 0.0, "d": math.inf, "gap": False},),
+    count=14,
+    fresh=1,
+)
+def simplex_path(n, b, tau, overlap0, d, gap):
+    start = logit(overlap0, n)
+    v = start + (LONG(tau) if b == 0 and d == math.inf else way_at(tau, start, n, b, d))
+    distance = LONG(n) / (n - 1) / (1 + np.exp(v))
+    return exact_number(distance if gap else 1 - distance)
