@@ -55,7 +55,8 @@ def betas(rng):
 
 @oracle(
     "meanfield.multipliers",
-    draws={"beta": betas, "d": lambda rng: int(rng.choice([2, 3, 513])), "degree": lambda rng: int(rng.choice([0, 70]))},
+    draws={"beta": betas, "d": lambda rng: int(rng.choice([2, 3, 513])), "degree": lambda rng: 70},
+    cases=({"beta": 1e10, "d": 3, "degree": 0},),
     result=lambda multipliers: [multipliers[k] for k in (0, 1, 2, 5, 31, 70) if k < len(multipliers)],
 )
 def multipliers(beta, d, degree):
@@ -436,8 +437,18 @@ def energy_field(rng):
             "density": {"basis": {"kind": "circle", "d": 2, "degree": 24}, "waves": [[2, 0, 1.0]]},
             "kappa": 0.3,
         },
+        {
+            "field": {"beta": 2.0, "model": "USA0", "weight": 0.0},
+            "density": {"basis": {"kind": "sphere", "d": 3, "degree": 12}, "waves": [[3, 0, 1.0]]},
+            "kappa": 0.3,
+        },
+        {
+            "field": {"beta": 20.0, "model": "USA", "weight": 0.0},
+            "density": {"basis": {"kind": "zonal", "d": 5, "degree": 12}, "waves": [[4, 0, 1.0]]},
+            "kappa": 0.3,
+        },
     ),
-    count=20,
+    count=16,
     fresh=2,
 )
 def free_energy(field, density, kappa):
