@@ -91,7 +91,9 @@ def free_energy(field: AbstractField, density: Density, kappa: float) -> float:
     disorder = kappa * _entropy(density)
     energy = pairs + external - disorder
     if INTEGRAL * (abs(pairs) + largest + abs(disorder)) > 1e-9 * (1 + abs(energy)):
-        raise NotAccurate(f"parts of the free energy of sizes up to {max(abs(pairs), largest, abs(disorder)):.2g} cancel.")
+        raise NotAccurate(
+            f"parts of the free energy of sizes up to {max(abs(pairs), largest, abs(disorder)):.2g} cancel."
+        )
     return energy
 
 
@@ -425,9 +427,7 @@ def _potential(potentials: tuple[Potential, ...], x: Any) -> Any:
 def _adaptive_mean(basis: CircleBasis | ZonalBasis, function: Callable[..., np.ndarray]) -> float:
     """The mean over the uniform measure of a function of the variable of the basis that is not negative."""
     if isinstance(basis, CircleBasis):
-        total = integral(
-            lambda theta: function(angles=theta), 0.0, 2 * np.pi, points=basis.points(), rtol=INTEGRAL / 2
-        )
+        total = integral(lambda theta: function(angles=theta), 0.0, 2 * np.pi, points=basis.points(), rtol=INTEGRAL / 2)
         return float(total) / (2 * np.pi)
     power, nodes = basis.dim - 2, np.arccos(basis.nodes)
 
