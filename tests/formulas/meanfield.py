@@ -55,7 +55,8 @@ def betas(rng):
 
 @oracle(
     "meanfield.multipliers",
-    draws={"beta": betas, "d": lambda rng: int(rng.choice([2, 3, 513])), "degree": lambda rng: int(rng.choice([0, 70]))},
+    draws={"beta": betas, "d": lambda rng: int(rng.choice([2, 513])), "degree": lambda rng: 70},
+    cases=({"beta": 1e10, "d": 3, "degree": 0},),
     result=lambda multipliers: [multipliers[k] for k in (0, 1, 2, 5, 31, 70) if k < len(multipliers)],
 )
 def multipliers(beta, d, degree):
@@ -90,7 +91,7 @@ def needed_degree(beta, d, tol):
     "meanfield.check_degree",
     draws={
         "basis": lambda rng: {"kind": "circle", "d": 2, "degree": int(rng.choice([1, 6, 40]))},
-        "beta": lambda rng: float(rng.choice([0.0, 1e-10, 10 ** rng.uniform(-2, 2.5)])),
+        "beta": lambda rng: float(rng.choice([0.0, 1e-10, 10 ** rng.uniform(-2, 1.5)])),
         "tol": lambda rng: float(10 ** -rng.choice([1.0, 3, 8, 16, 100])),
     },
     arguments=lambda drawn: made(drawn),
@@ -223,7 +224,11 @@ def empirical(basis, tokens):
 
 @oracle(
     "meanfield.observable_distance",
-    draws={"tokens": ATOMS["draws"]["tokens"], "density": any_density, "degree": lambda rng: int(rng.choice([1, 4, 12]))},
+    draws={
+        "tokens": ATOMS["draws"]["tokens"],
+        "density": any_density,
+        "degree": lambda rng: int(rng.choice([1, 4, 12])),
+    },
     relation=lambda a: a["density"]["basis"]["d"] == len(a["tokens"]["positions"][0]),
     arguments=made,
     count=14,
@@ -335,7 +340,7 @@ def circle_cells(count):
     cases=({"dim": 10**6, "count": 8}, {"dim": 10**4, "count": 9}),
     result=read_cells,
     count=10,
-    fresh=0,
+    fresh=1,
 )
 def zonal_cells(dim, count):
     """By quadrature with double exponentials, on panels that grow from the end where the sine is greater."""
@@ -436,8 +441,18 @@ def energy_field(rng):
             "density": {"basis": {"kind": "circle", "d": 2, "degree": 24}, "waves": [[2, 0, 1.0]]},
             "kappa": 0.3,
         },
+        {
+            "field": {"beta": 2.0, "model": "USA0", "weight": 0.0},
+            "density": {"basis": {"kind": "sphere", "d": 3, "degree": 12}, "waves": [[3, 0, 1.0]]},
+            "kappa": 0.3,
+        },
+        {
+            "field": {"beta": 20.0, "model": "USA", "weight": 0.0},
+            "density": {"basis": {"kind": "zonal", "d": 5, "degree": 12}, "waves": [[4, 0, 1.0]]},
+            "kappa": 0.3,
+        },
     ),
-    count=20,
+    count=16,
     fresh=2,
 )
 def free_energy(field, density, kappa):

@@ -19,12 +19,13 @@ from attnflow.axes import finite_array
 from attnflow.checks import ABOVE_ZERO, instance, number, shown, whole
 from attnflow.errors import InvalidInput, NotAccurate
 from attnflow.fields import AbstractField, Attention, Total
+from attnflow.fields.perceptron import Potential
 from attnflow.meanfield.analysis.linearised import free_entries, rotations, stability
 from attnflow.meanfield.harmonics.basis import AbstractBasis, CircleBasis, ZonalBasis
 from attnflow.meanfield.harmonics.density import Density
 from attnflow.meanfield.harmonics.model import Model, as_model, grid_positions, model_on, raise_unless_pointwise
 from attnflow.meanfield.harmonics.orthogonal import gauss
-from attnflow.precision import full_precision, in_float64
+from attnflow.precision import in_float64
 from attnflow.special.degrees import degree_weights, multiplicity_ratios
 from attnflow.special.formula import Other, Reals, formula
 from attnflow.special.integrals import integral
@@ -33,8 +34,10 @@ TOLERANCE = 1e-10
 TAIL = 1e-8
 INTEGRAL = 1e-10
 """Relative accuracy of integrals of the entropy and of potentials."""
-FINEST = 512
-"""Latitudes of the finest grid for integrals over S^2."""
+BLOCK = 4096
+"""Points at which potentials are evaluated at a time: code is compiled for one shape."""
+FINEST = {False: 512, True: 2**16}
+"""Half the angles of the finest grid for integrals over S^2, and over the circle (True)."""
 MOST_NEWTON = 40
 PARAMETERS = ("kappa", "beta")
 
@@ -88,7 +91,9 @@ def free_energy(field: AbstractField, density: Density, kappa: float) -> float:
     disorder = kappa * _entropy(density)
     energy = pairs + external - disorder
     if INTEGRAL * (abs(pairs) + largest + abs(disorder)) > 1e-9 * (1 + abs(energy)):
-        raise NotAccurate(f"parts of the free energy of sizes up to {max(abs(pairs), largest, abs(disorder)):.2g} cancel.")
+        raise NotAccurate(
+            f"parts of the free energy of sizes up to {max(abs(pairs), largest, abs(disorder)):.2g} cancel."
+        )
     return energy
 
 
@@ -386,65 +391,72 @@ def _entropy(density: Density) -> float:
         rho = np.maximum(1 + change, 0.0)
         return np.where(np.abs(change) < 0.1, series, xlogy(rho, rho) - change)
 
-    return _mean(basis, lambda points: excess(basis.evaluate(c, **points))) + mass - 1
+    if isinstance(basis, CircleBasis | ZonalBasis):
+        return _adaptive_mean(basis, lambda **point: excess(basis.evaluate(c, **point))) + mass - 1
+    return _mean_on_grids(basis, lambda x: excess(basis.evaluate(c, x))) + mass - 1
 
 
 def _external_energy(model: Model, density: Density) -> tuple[float, float]:
-    """int U dmu, and the largest |U|."""
+    """int U dmu, and the largest |U| on the grid of the density."""
     basis, c = density.basis, np.asarray(density.coefficients, np.float64)
 
     def potential(x: np.ndarray) -> np.ndarray:
-        with full_precision():
-            return np.asarray(sum(part.potential(x) for part in model.potentials), np.float64)
+        rows = x.reshape(-1, basis.dim)
+        padded = np.concatenate([rows, np.repeat(rows[:1], -len(rows) % BLOCK, axis=0)])
+        heights = [np.asarray(_potential(model.potentials, block)) for block in np.split(padded, len(padded) // BLOCK)]
+        return np.concatenate(heights)[: len(rows)].reshape(x.shape[:-1])
 
-    positions = np.asarray(in_float64(grid_positions)(basis))
-    largest = float(np.max(np.abs(potential(positions))))
+    largest = float(np.max(np.abs(potential(np.asarray(in_float64(grid_positions)(basis))))))
+    if largest == 0:
+        return 0.0, 0.0
 
-    def height(points: dict[str, np.ndarray]) -> np.ndarray:
-        x = points["x"] if "x" in points else np.stack([np.cos(points["angles"]), np.sin(points["angles"])], axis=-1)
-        return (2 * largest + potential(x)) * np.maximum(basis.evaluate(c, **points), 0.0)  # positive: nothing cancels
+    def masses(x: np.ndarray) -> np.ndarray:
+        return np.asarray(np.maximum(basis.evaluate(c, x), 0.0))
 
-    mass = _mean(basis, lambda points: np.maximum(basis.evaluate(c, **points), 0.0)) if largest else 0.0
-    return _mean(basis, height) - 2 * largest * mass if largest else 0.0, largest
+    shifted = _mean_on_grids(basis, lambda x: (2 * largest + potential(x)) * masses(x))  # a mean that is not near 0
+    return shifted - 2 * largest * _mean_on_grids(basis, masses), largest
 
 
-def _mean(basis: AbstractBasis, function: Callable[[dict[str, np.ndarray]], np.ndarray]) -> float:
-    """The mean of a function, which is not negative, over the uniform measure, to relative accuracy `INTEGRAL`.
+@in_float64
+@eqx.filter_jit
+def _potential(potentials: tuple[Potential, ...], x: Any) -> Any:
+    """The sum of the potentials at unit vectors."""
+    return sum((part.potential(x) for part in potentials), jnp.zeros(()))
 
-    The function takes points as `evaluate` of a basis does. On the circle and for zonal functions by adaptive
-    integrals, on S^2 on grids that are doubled until two agree.
-    """
+
+def _adaptive_mean(basis: CircleBasis | ZonalBasis, function: Callable[..., np.ndarray]) -> float:
+    """The mean over the uniform measure of a function of the variable of the basis that is not negative."""
     if isinstance(basis, CircleBasis):
-        sums = integral(
-            lambda theta: function({"angles": theta}), 0.0, 2 * np.pi, points=basis.points(), rtol=INTEGRAL / 2
-        )
-        return float(sums) / (2 * np.pi)
-    if isinstance(basis, ZonalBasis):
-        power, nodes = basis.dim - 2, np.arccos(basis.nodes)
+        total = integral(lambda theta: function(angles=theta), 0.0, 2 * np.pi, points=basis.points(), rtol=INTEGRAL / 2)
+        return float(total) / (2 * np.pi)
+    power, nodes = basis.dim - 2, np.arccos(basis.nodes)
 
-        def weight(theta: np.ndarray) -> np.ndarray:
-            with np.errstate(divide="ignore"):
-                return np.exp(power / 2 * np.log1p(-(np.cos(theta) ** 2))) if power else np.ones_like(theta)
+    def weight(theta: np.ndarray) -> np.ndarray:
+        with np.errstate(divide="ignore"):
+            return np.exp(power / 2 * np.log1p(-(np.cos(theta) ** 2))) if power else np.ones_like(theta)
 
-        sums = integral(
-            lambda theta: weight(theta) * function({"heights": np.cos(theta)}),
-            0.0,
-            np.pi,
-            points=nodes,
-            rtol=INTEGRAL / 2,
-        )
-        return float(sums / integral(weight, 0.0, np.pi, points=nodes))
-    count, mean = basis.grid, np.inf
-    while count <= max(FINEST, 2 * basis.grid):
-        heights, weights = gauss(3, count)
+    def weighted(theta: np.ndarray) -> np.ndarray:
+        return weight(theta) * function(heights=np.cos(theta))
+
+    total = integral(weighted, 0.0, np.pi, points=nodes, rtol=INTEGRAL / 2)
+    return float(total / integral(weight, 0.0, np.pi, points=nodes))
+
+
+def _mean_on_grids(basis: AbstractBasis, function: Callable[[np.ndarray], np.ndarray]) -> float:
+    """The mean of a function of unit vectors, not negative, on grids that are doubled until two agree to `INTEGRAL`."""
+    on_circle, count, mean = isinstance(basis, CircleBasis), basis.grid, np.inf
+    while count <= max(FINEST[on_circle], 2 * basis.grid):
         turns = np.pi / count * np.arange(2 * count)
-        radii = np.sqrt((1 - heights) * (1 + heights))
-        x = np.stack(np.broadcast_arrays(np.outer(radii, np.cos(turns)), np.outer(radii, np.sin(turns)), heights[:, None]), -1)
-        before, mean = mean, float(weights @ np.mean(function({"x": x}), axis=1))
+        x, weights = np.stack([np.cos(turns), np.sin(turns)], axis=-1)[None], np.ones(1)
+        if not on_circle:
+            heights, weights = gauss(3, count)
+            radii = np.sqrt((1 - heights) * (1 + heights))[:, None, None]
+            x = np.concatenate([radii * x, np.broadcast_to(heights[:, None, None], (count, 2 * count, 1))], axis=-1)
+        before, mean = mean, float(weights @ np.mean(function(x), axis=1))
         if abs(mean - before) <= INTEGRAL * abs(mean):
             return mean
         count *= 2
-    raise NotAccurate(f"an integral over S^2 is not accurate to {INTEGRAL:.1g} on {count // 2} latitudes.")
+    raise NotAccurate(f"an integral is not accurate to {INTEGRAL:.1g} on a grid of {count} angles.")
 
 
 @in_float64

@@ -145,7 +145,7 @@ def zonal_cells(dim: int, count: int) -> Cells:
 @formula(
     cells=Other("cells of `circle_cells` or `zonal_cells`"),
     density=Other("a density on a CircleBasis, or on a ZonalBasis of the dimension of the cells"),
-    relative=1e-12,
+    relative=1e-13,
     absolute=1e-14,
 )
 def cells_from_density(cells: Cells, density: Density) -> np.ndarray:
