@@ -1204,8 +1204,8 @@ def cascades_clearly(a):
         {**SPACE, "beta": 0.0, "model": "USA0", "until": 1e-3},
         {**SPACE, "beta": 5.0, "model": "USA", "until": 0.9},
     ),
-    count=8,
-    quick=6,
+    count=4,
+    quick=7,
     fresh=0,
     result=lambda r: [list(column) for column in r],
 )
