@@ -91,6 +91,8 @@ def test_specifications(place, old, new, words):
         (["probe", "run", "gpt2", "--text", "s.toml"], 2, "`MODEL` is 'gpt2', neither a file nor one of the networks"),
         (["text", "a b", "--network", "gpt2"], 2, "`--network` is 'gpt2', neither a file nor one of the networks"),
         (["text", "a b", "--until", "0"], 2, "`--until` is 0.0; give a finite number above 0."),
+        (["text", "a b", "--sinusoids", "nan"], 2, "`--sinusoids` is nan; give a finite number."),
+        (["sweep", "s.toml", "--over", "tokens.n=2", "--out", "-x"], 2, "`--out` is '-x', which reads like an option"),
         (["lab", "nosuch"], 2, "`RUN` is 'nosuch', which does not exist"),
         (["check", "nosuch.json"], 2, "`CERTIFICATE.json` is 'nosuch.json', which cannot be read"),
         (["sweep", "s.toml", "--over", "tokens.n=2,0"], 2, "the point tokens.n = 0 is refused: `n` is 0"),

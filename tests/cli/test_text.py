@@ -32,7 +32,7 @@ def test_a_sentence_is_read_and_its_next_word_is_drawn(tmp_path):
         (["text", "a b", "--beta-out", "nan"], "`--beta-out` is nan; give a finite number"),
         (["text", "a b", "--corpus", "x.txt", "--network", "rxnmapper"], "are both given"),
         (["text", "a b", "--corpus", "x.txt"], "which cannot be read as text"),
-        (["text", "a b", "--corpus", "small.txt", "--dim", "9"], "has the rank 2; give a smaller dim"),
+        (["text", "a b", "--corpus", "small.txt", "--dim", "9"], "has the rank 2; give a smaller `--dim`"),
         (["text", "a zebra", "--corpus", "small.txt", "--dim", "2"], "words 'zebra', which are not among the 2"),
     ],
 )

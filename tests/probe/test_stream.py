@@ -144,6 +144,8 @@ def test_bad_files_give_one_sentence(tmp_path, monkeypatch):
             af.probe.open_stream(tmp_path / "zeros.npz")
     with pytest.raises(InvalidInput, match="`foo` is no option of a stream; use attention, ids, causal"):
         af.probe.open_stream(tmp_path / "other.npz", foo=1)
+    with pytest.raises(InvalidInput, match=r"`path` is None; give a \.npz or \.safetensors file\."):
+        af.probe.open_stream(None)
     with pytest.raises(InvalidInput, match="end it in .npz or .safetensors"):
         af.probe.Stream(HIDDEN).save(tmp_path / "x.bin")
     with pytest.raises(RunError, match=r"cannot write '.*x.npz' \(there is no such folder\); give another file"):

@@ -98,6 +98,7 @@ def test_a_dry_run_writes_nothing(swept):
     folder, *_ = swept
     before = sorted(folder.iterdir())
     said = attnflow("sweep", "small.toml", *AXES, "--dry-run", "--json", "--out", "d", cwd=folder, check=0)
+    assert said.stderr.startswith("9 points: field.beta (3) × tokens.seed (3)\n")
     facts = json.loads(said.stdout)
     assert facts["tasks"] == 9
     assert facts["seconds"] > 0

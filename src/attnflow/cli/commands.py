@@ -256,7 +256,8 @@ app.command(epilog="Example: attnflow compare runs/cold runs/warm --figure both.
 app.command(epilog="Example: attnflow reproduce two-clusters --quick --out runs/first")(reproduce)
 app.command(epilog="Example: attnflow experiments --json")(experiments)
 app.command(
-    epilog="Example: attnflow sweep mine.toml --over 'field.beta=logspace(1,81,9)' --over 'tokens.seed=range(0,64)'"
+    epilog="Example: attnflow sweep mine.toml --over 'field.beta=logspace(1,81,9)' --over 'tokens.seed=range(0,64)'",
+    words={"folder": "--out"},
 )(sweep)
 app.command(epilog="Example: attnflow cite staircase > references.bib")(cite)
 app.command(epilog="Example: attnflow check cube.json", words={"certificate": "CERTIFICATE.json"})(check)
@@ -264,6 +265,6 @@ app.command(epilog="Example: attnflow kinds solve")(kinds)
 app.command(epilog="Example: attnflow lab --export lab.html", words={"runs": "RUN"})(lab)
 app.command(
     epilog='Example: attnflow text "Need a new paper on AI" --beta 4 --until 8 --figure text.pdf',
-    words={"text": "TEXT", "which": "--network"},
+    words={"text": "TEXT", "which": "--network", "size": "--sinusoids"},
 )(text)
 app.command(epilog="Example: attnflow gallery runs --out docs/gallery.md --images docs/images/gallery")(gallery)

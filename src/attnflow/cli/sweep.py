@@ -1,6 +1,7 @@
 """`attnflow sweep`: a specification at all points of named axes, and what came of it."""
 
 import json
+import math
 import os
 import shlex
 import sys
@@ -109,6 +110,9 @@ def sweep(
     axes = [axis_of(one) for one in over or ()]
     axes += [zipped([axis_of(one) for one in zip_])] if zip_ else []
     source, found = described(what, axes or None, set_ or (), plugin or ())
+    count = math.prod(map(len, found))
+    axes_shown = " × ".join(f"{axis.dim} ({len(axis)})" for axis in found)
+    say.print(f"{count:,} point{'s' * (count > 1)}: {axes_shown}", markup=False, soft_wrap=True)
     if dry_run:
         _estimate(source, found, width, workers, json_)
         return
@@ -137,8 +141,7 @@ def _carry_out(source: Any, axes: Any, where: Path, json_: bool, **how: Any) -> 
     with Bar(say, where.name, "planning") as bar:
 
         def show(at: Progress) -> None:
-            if at.note.endswith((" point", " points")):
-                say.print(f"{at.note}: {' × '.join(f'{axis.dim} ({len(axis)})' for axis in axes)}", markup=False)
+            if at.note.endswith((" point", " points")):  # said before the bar
                 return
             failed = f", {at.failed} failed" if at.failed else ""
             note = at.note if at.note.startswith("checking") else f"{at.done} of {at.of} tasks{failed}"

@@ -3,6 +3,7 @@
 import contextlib
 import inspect
 import json
+import os
 import zipfile
 import zlib
 from pathlib import Path
@@ -31,6 +32,8 @@ def open_stream(path: str | Path, **options: Any) -> Stream:
     several texts `hidden.0`, `hidden.1`, and so on. `options` are arguments of `Stream`, such as causal=True; they
     replace what the file says. No code of a file is executed.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise InvalidInput(f"`path` is {shown(path)}; give a .npz or .safetensors file.")
     file = Path(path)
     names = [name for name in inspect.signature(Stream).parameters if name != "hidden"]
     if unknown := [name for name in options if name not in names]:

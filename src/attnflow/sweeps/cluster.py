@@ -99,8 +99,8 @@ class Local(AbstractCluster):
 def died_at_start() -> RunError:
     """The refusal of a machine on which workers cannot start."""
     return RunError(
-        f"a worker died {DEATHS} times while it started, as happens where memory is short; use fewer workers, or "
-        "'here'."
+        f"a worker died {DEATHS} times while it started, as happens where memory is short or a script starts workers "
+        "outside of `if __name__ == '__main__'`; use fewer workers, or 'here'."
     )
 
 

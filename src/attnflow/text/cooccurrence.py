@@ -46,7 +46,7 @@ def ppmi_embedding(corpus: Any, *, dim: int, window: int = 4, vocabulary: int = 
     if rank < dim:
         raise InvalidInput(
             f"`dim` is {dim}, but the PPMI matrix of this corpus, of {len(words)} words, has the rank {rank}; give "
-            f"{'a smaller dim' if rank >= 2 else 'a longer corpus'}."
+            f"{'a smaller `dim`' if rank >= 2 else 'a longer corpus'}."
         )
     length = np.linalg.norm(vectors, axis=1)
     kept = np.flatnonzero(length > np.sqrt(ZERO) * length.max())
