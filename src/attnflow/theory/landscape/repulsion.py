@@ -121,9 +121,9 @@ def _pieces(landscape: Landscape, tolerance: float) -> tuple[np.ndarray, np.ndar
 
 @formula(beta=BETA, model=KERNEL, relative=1e-15)
 def non_atomic_threshold(beta: ArrayLike, *, model: Model = "USA0") -> Numbers:
-    """The largest |u| at which U = u cos(theta) has a critical density: e^{-beta} I_1(beta)/beta, I_1(beta)/beta on USA.
+    """The largest |u| at which U = u cos(theta) has a critical density: e^{-beta} I_1(beta)/beta.
 
-    arXiv:2601.21366.
+    For the model USA it is I_1(beta)/beta. arXiv:2601.21366.
 
     Arguments:
         beta: inverse temperature; at most 700 for USA.
