@@ -6,7 +6,6 @@ import math
 
 import mpmath as mp
 import numpy as np
-
 from scipy.special import ndtr
 
 from attnflow.theory.landscape import Landscape

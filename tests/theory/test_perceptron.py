@@ -359,3 +359,13 @@ def test_the_equations_of_the_atoms_are_solved_exactly():
     found = repulsive_minimiser(lambda t: 0.3 * np.cos(t) + 0.2 * np.cos(2 * t + 1), 30.0, points=240)
     assert len(found.weights) == 3
     assert found.violation <= 1e-15
+
+
+def test_repulsion_that_is_nearly_the_same_everywhere():
+    """(k - 1)/beta tends to cos - 1: E - 1/(2 beta) + 1/2 is |m|^2/2 + u m_1, whose minimiser has the moment m = -u."""
+    measure = repulsive_minimiser(lambda t: 0.5 * np.cos(t), 1e-12, points=60)
+    assert measure.gap <= 1e-10
+    # E'' = 1: a gap of 1e-14 leaves a moment of 1e-7
+    np.testing.assert_allclose(measure.weights @ circle_points(measure.angles), [-0.5, 0.0], atol=1e-6)
+    lone = repulsive_minimiser(lambda t: 2 * np.cos(t), 1e-12, points=60)
+    np.testing.assert_allclose(lone.angles, [np.pi])

@@ -54,8 +54,8 @@ class Landscape:
             raise InvalidInput(
                 f"`directions`, `biases`, `weights` have shapes {shapes!r}; they must be (m, d), (m,) and (m,)."
             )
-        if activation not in _ACTIVATIONS:
-            raise InvalidInput(f"`activation` is {activation!r}; use 'relu', 'gelu' or 'tanh'.")
+        if not isinstance(activation, str) or activation not in _ACTIVATIONS:
+            raise InvalidInput(f"`activation` is {shown(activation)}; use 'relu', 'gelu' or 'tanh'.")
 
     def scale(self, order: int) -> float:
         """Size of the terms of a derivative of U of order 0, 1 or 2, to which its rounding is proportional.
@@ -76,7 +76,7 @@ class Landscape:
 
     def arguments(self, x: ArrayLike) -> np.ndarray:
         """directions_j . x + biases_j, shape (..., m)."""
-        points, a = np.asarray(x, dtype=np.float64), self.directions
+        points, a = _numbers(x), self.directions
         if points.ndim < 1 or points.shape[-1] != a.shape[1]:
             raise InvalidInput(f"`x` has shape {points.shape}; give vectors of {a.shape[1]} numbers.")
         if not np.isfinite(points).all():

@@ -125,9 +125,9 @@ def _pieces(landscape: Landscape, tolerance: float) -> tuple[np.ndarray, np.ndar
 
 @formula(beta=BETA, model=KERNEL, relative=1e-15)
 def non_atomic_threshold(beta: ArrayLike, *, model: Model = "USA0") -> Numbers:
-    """The largest |u| at which U = u cos(theta) has a critical density: e^{-beta} I_1(beta)/beta, I_1(beta)/beta on USA.
+    """The largest |u| at which U = u cos(theta) has a critical density: e^{-beta} I_1(beta)/beta.
 
-    arXiv:2601.21366.
+    For the model USA it is I_1(beta)/beta. arXiv:2601.21366.
 
     Arguments:
         beta: inverse temperature; at most 700 for USA.
@@ -255,7 +255,7 @@ def repulsive_minimiser(
 
 def _interior_point(matrix: np.ndarray, slopes: np.ndarray) -> np.ndarray:
     """Minimise w'Mw/2 + slopes'w over the simplex: Mehrotra's predictor and corrector, each a Cholesky solve."""
-    from scipy.linalg import cho_factor, cho_solve
+    from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
     n = len(slopes)
     w = np.full(n, 1 / n)
@@ -271,7 +271,10 @@ def _interior_point(matrix: np.ndarray, slopes: np.ndarray) -> np.ndarray:
         mu = (w @ z) / n
         if best_gap < 1e-13 or mu < 1e-18:
             break
-        factor = cho_factor(matrix + np.diag(z / w), lower=True, check_finite=False)
+        try:
+            factor = cho_factor(matrix + np.diag(z / w), lower=True, check_finite=False)
+        except LinAlgError:  # rounding is larger than the smallest eigenvalue
+            break
         towards = cho_solve(factor, np.ones(n), check_finite=False)
         system = (factor, towards, w, z, phi - c - z)
         dw, dc, dz = _newton(system, np.zeros(n))
