@@ -362,7 +362,9 @@ def _unit(x: ArrayLike, name: str, landscape: Landscape) -> np.ndarray:
     points = _numbers(x)
     if points.ndim < 1 or points.shape[-1] != landscape.directions.shape[1]:
         raise InvalidInput(f"`{name}` is {shown(x)}; give vectors of {landscape.directions.shape[1]} numbers.")
-    if not (np.abs(np.linalg.norm(points, axis=-1) - 1) <= 1e-6).all():
+    with np.errstate(over="ignore"):
+        deviations = np.abs(np.linalg.norm(points, axis=-1) - 1)
+    if not (deviations <= 1e-6).all():
         raise InvalidInput(f"`{name}` is {shown(x)}; give unit vectors.")
     return points
 
