@@ -6,7 +6,7 @@ import math
 
 import mpmath as mp
 import numpy as np
-from scipy import special
+from scipy import linalg, special
 
 from tests.formulas.oracle import oracle
 from tests.formulas.special import log_bessel
@@ -766,3 +766,46 @@ def simplex_path(n, b, tau, overlap0, d, gap):
     v = start + (LONG(tau) if b == 0 and d == math.inf else way_at(tau, start, n, b, d))
     distance = LONG(n) / (n - 1) / (1 + np.exp(v))
     return exact_number(distance if gap else 1 - distance)
+
+
+# --- common noise ------------------------------------------------------------------------------------------------
+
+
+@oracle(
+    "random_layers.poisson_order_mean",
+    draws={
+        "u0": lambda rng: float(
+            rng.choice([rng.uniform(), rng.uniform(), 1 - 10.0 ** -rng.integers(1, 16), 0.01, 1e-40, 1e-300, 0.0, 1.0])
+        ),
+        "tau": lambda rng: float(rng.choice([10 ** rng.uniform(-3, 1), 10 ** rng.uniform(-3, 1), 1e-9, 0.0, 30, 1e80])),
+    },
+    relation=lambda a: a["tau"] <= 30 or a["u0"] > 1e-3,
+    cases=({"u0": 0.3, "tau": 100.0}, {"u0": 0.5, "tau": 1e-4}, {"u0": 0.02, "tau": 60.0}),
+    count=18,
+    fresh=2,
+)
+def poisson_order_mean(u0, tau):
+    """By sinc functions of y = log(u/(1-u)) and the exponential of their matrix, and a power series for small u0."""
+    if u0 in (0, 1) or tau == 0:
+        return mp.mpf(u0)
+    if tau > 1e40:
+        return mp.mpf(1)
+    u, tau = real(u0, tau)
+    if u < 1e-20:
+        return u * mp.exp(tau / 4)
+    if tau < 1e-4:  # powers of the generator on u: the third is (tau/4)^3 u times 2 at most
+        return u + tau * u * (1 - u) ** 2 / 4 + tau**2 / 32 * u * (1 - u) ** 2 * (1 - 8 * u + 9 * u**2)
+    y0, gap = float(mp.log(u / (1 - u))), 0.28
+    reach = 9 * math.sqrt(tau / 2) + 32
+    before, after = math.ceil((reach + max(y0, 0)) / gap), math.ceil((reach + max(-y0, 0)) / gap)
+    y = y0 + gap * np.arange(-before, after + 1)
+    share = special.expit(y)
+    k = np.arange(len(y))[:, None] - np.arange(len(y))
+    signs = np.where(k % 2 == 0, 1.0, -1.0)
+    safe = np.where(k == 0, 1, k)
+    bend = np.where(k == 0, -(np.pi**2) / 3, -2 * signs / safe**2) / gap**2
+    slope = np.where(k == 0, 0.0, signs / safe) / gap
+    matrix = np.zeros((len(y) + 1,) * 2)
+    matrix[:-1, :-1] = (bend + share[:, None] * slope) / 4
+    matrix[:-1, -1] = share * special.expit(-y) ** 2 / 4  # the first motion of u; the rest starts from 0
+    return u + mp.mpf(float(linalg.expm(float(tau) * matrix)[before, -1]))

@@ -9,19 +9,19 @@ import functools
 import math
 
 import numpy as np
-from scipy.sparse import diags_array
-from scipy.sparse.linalg import expm_multiply
 from scipy.special import i0e, i1e
 
 from attnflow.errors import InvalidInput
 from attnflow.special.formula import Reals, formula
+from attnflow.special.integrals import integral
 from attnflow.special.numbers import ArrayLike, Numbers
 from attnflow.theory.checks import checked_degrees, checked_integers, checked_reals
+from attnflow.theory.random_layers._domains import TIME
 
-STENCIL = np.array([-1 / 560, 8 / 315, -1 / 5, 8 / 5, -205 / 72, 8 / 5, -1 / 5, 8 / 315, -1 / 560])
-"""The second derivative on nine equidistant points, to order 8."""
-SLOPES = np.array([1 / 280, -4 / 105, 1 / 5, -4 / 5, 0, 4 / 5, -1 / 5, 4 / 105, -1 / 280])
-"""The first derivative on the same points."""
+TERMS = 160
+"""Terms of power series at 1/2."""
+EARLIEST, LONGEST = 0.2, 1e60
+"""Before, 18 powers of the time give the mean of the order parameter; after, it is 1 for every float above 0."""
 ANGLES = 128
 """Points of half the circle on which softmax means are Fourier transformed, for b <= 4."""
 
@@ -39,16 +39,33 @@ def poisson_log_order(u0: ArrayLike) -> Numbers:
     return np.log(u0)
 
 
-def poisson_order_mean(u0: ArrayLike, tau: ArrayLike) -> np.ndarray:
+@formula(u0=Reals(0.0, 1.0), tau=TIME, relative=1e-11)
+def poisson_order_mean(u0: ArrayLike, tau: ArrayLike) -> Numbers:
     """E u(tau) for the order parameter u = |w|^2 of the moving Poisson kernel, from u0 at tau = 0; d = 2, b = 0.
 
-    y = log(u/(1-u)) has dy = (u/4) dtau + dB/sqrt(2), so that E u solves the backward equation
-    V_tau = (V_yy + u V_y)/4 from V = u. Differences of order 8 on a window nine deviations wide, and the exponential of
-    their matrix: 1e-9. The work grows like tau^{3/2}: a second at tau = 200. Ours. 0 <= u0 <= 1, tau >= 0 broadcast.
+    V = E u solves V_tau = (1-u)^2/4 (u d/du)^2 V from V = u. Its Laplace transform G(q^2) is hypergeometric, and
+
+        V = (1/pi) int e^{q^2 tau} q G(q^2) dk    over q = c + i k,
+
+    for any c > 0; c is taken near the saddle point, so that nothing cancels. Ours.
+
+    Arguments:
+        u0: the order parameter at tau = 0.
+        tau: times.
     """
-    u0, tau = np.broadcast_arrays(_order(u0), checked_reals("tau", tau, 0.0))
-    found = [_order_mean(float(one), float(time)) for one, time in zip(u0.ravel(), tau.ravel(), strict=True)]
-    return np.reshape(np.array(found), u0.shape)
+    u, time = np.broadcast_arrays(u0, np.minimum(tau, LONGEST))
+    early = _early_order(u, np.minimum(time, EARLIEST))
+    inside = (time > EARLIEST) & (u > 0) & (u < 1)
+    u, time = np.where(inside, u, 0.5), np.where(inside, time, 1.0)
+    width = 1 / np.sqrt(time)
+    place = np.maximum(width, np.minimum(-np.log(u) / time, 0.5 + 1 / time))
+
+    def height(k: np.ndarray, u: np.ndarray, time: np.ndarray, place: np.ndarray) -> np.ndarray:
+        q = place + 1j * k
+        return np.asarray((np.exp(q * q * time) * q * _order_transform(q, u)).real) * 2 / np.pi
+
+    means = integral(height, 0.0, 6.5 * width, u, time, place, rtol=1e-12)
+    return np.where(inside, means, early)[()]
 
 
 def uniform_start_power(k: int, b: float, *, d_k: int = 2) -> float:
@@ -79,22 +96,71 @@ def uniform_products(angle: ArrayLike, b: float, *, d_k: int = 2) -> np.ndarray:
     return np.asarray(2 * np.cos(phi[..., None] * k) @ powers)
 
 
-def _order_mean(u0: float, tau: float) -> float:
-    if u0 in (0.0, 1.0) or tau == 0:
-        return u0
-    gap, spread = 0.2, math.sqrt(tau / 2)
-    place = math.log(u0) - math.log1p(-u0)
-    below, above = math.ceil(9 * spread / gap) + 8, math.ceil((9 * spread + tau / 4) / gap) + 8
-    y = place + gap * np.arange(-below, above + 1)
-    u = 1 / (1 + np.exp(-y))
-    offsets = range(-4, 5)
-    bands = [
-        (second / gap**2 + u * first / gap)[max(0, -k) : len(y) - max(0, k)] / 4
-        for k, second, first in zip(offsets, STENCIL, SLOPES, strict=True)
-    ]
-    generator = diags_array(bands, offsets=list(offsets)).tolil()
-    generator[:4] = generator[-4:] = 0  # nine deviations away nothing has happened yet
-    return float(expm_multiply(tau * generator.tocsr(), u)[below])
+def _early_order(u: np.ndarray, time: np.ndarray) -> np.ndarray:
+    """E u(tau) by powers of the generator, polynomials in u or in 1 - u; the k-th is some (tau k/27)^k u."""
+    near = np.minimum(u, 1 - u)
+    powers, complement = np.array([0.0, 1.0]), np.array([0.0, 1.0])  # coefficients of u^n and of (1-u)^n
+    mean = np.zeros_like(u)
+    for k in range(19):
+        share = time**k / math.factorial(k)
+        lost = np.polynomial.polynomial.polyval(near, complement) * share
+        kept = np.polynomial.polynomial.polyval(near, powers) * share
+        mean = mean + np.where(u <= 0.5, kept, (k == 0) - lost)
+        n = np.arange(len(powers))
+        powers = np.convolve(powers * n * n / 4, [1.0, -2.0, 1.0])
+        stay, rise, twice = (np.pad(complement * size / 4, pad) for size, pad in (
+            (n * (n - 1), (0, 2)), (-n * (2 * n - 1), (1, 1)), (n * n, (2, 0))
+        ))
+        complement = stay + rise + twice
+    return mean
+
+
+def _order_transform(q: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """G(q^2) = int e^{-q^2 tau} E u(tau) dtau, which solves (1-u)^2 (u d/du)^2 G/4 - q^2 G + u = 0.
+
+    A power series in u plus the solution u^{2q} (1-u)^{1-a} 2F1 that is small at u = 0, and one in 1-u plus the solution
+    (1-u)^a u^{-2q} 2F1 that is small at u = 1, a = (1 + sqrt(1+16 q^2))/2. Values and slopes of both agree at u = 1/2.
+    """
+    root = np.sqrt(1 + 16 * q * q)
+    bend = 1 / (4 * q + root)  # = sqrt(1+16 q^2) - 4 q
+    low = u <= 0.5
+    near = np.where(low, u, 1 - u)
+    # coefficients of u^n and of (1-u)^n, and both series at `near` and at 1/2 with their slopes there
+    zero_last, zero, one_last, one = 0 * q, -4 / (1 - 4 * q * q), 1 / (q * q), -1 / (q * q)
+    power, half = near, 0.5
+    zero_half = zero_slope = 0 * q
+    one_half, one_slope = one_last, 0 * q
+    series = np.where(low, 0.0, one_last)
+    for n in range(1, TERMS):
+        zero_half, zero_slope = zero_half + zero * half, zero_slope + n * zero * half
+        one_half, one_slope = one_half + one * half, one_slope - n * one * half
+        series = series + np.where(low, zero, one) * power
+        power, half = power * near, half / 2
+        zero_last, zero = zero, (2 * n * n * zero - (n - 1) ** 2 * zero_last) / ((n + 1) ** 2 - 4 * q * q)
+        one_last, one = one, (n * (2 * n - 1) * one - (n - 1) ** 2 * one_last) / (n * (n + 1) - 4 * q * q)
+    first, first_slope = _gauss_series((1 - bend) / 2, 1 + 4 * q, 0.5)
+    second, second_slope = _gauss_series((1 + bend) / 2, 1 + root, 0.5)
+    rise = 2 * q - (1 - root) / 2 + first_slope / first  # logarithmic slopes u d/du of the homogeneous solutions at 1/2
+    fall = -2 * q - (1 + root) / 2 - second_slope / second
+    share = (one_slope - zero_slope - fall * (one_half - zero_half)) / (rise - fall)
+    homogeneous = np.where(
+        low,
+        share * np.exp(2 * q * np.log(2 * u) + (1 - root) / 2 * np.log(2 * (1 - u)))
+        * _gauss_series((1 - bend) / 2, 1 + 4 * q, near)[0] / first,
+        (zero_half - one_half + share) * np.exp((1 + root) / 2 * np.log(2 * (1 - u)) - 2 * q * np.log(2 * u))
+        * _gauss_series((1 + bend) / 2, 1 + root, near)[0] / second,
+    )
+    return series + homogeneous
+
+
+def _gauss_series(a: np.ndarray, c: np.ndarray, x: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """2F1(a, a; c; x) for 0 <= x <= 1/2 and x times its derivative."""
+    term = total = np.ones_like(a * x)
+    slope = np.zeros_like(total)
+    for n in range(60):
+        term = term * ((a + n) ** 2 / ((c + n) * (n + 1)) * x)
+        total, slope = total + term, slope + (n + 1) * term
+    return total, slope
 
 
 @functools.lru_cache(maxsize=64)
@@ -162,10 +228,3 @@ def _rows(d_k: int) -> int:
     if found.ndim:
         raise InvalidInput(f"d_k is {d_k!r}; it must be one integer, at least 1.")
     return int(found)
-
-
-def _order(u0: ArrayLike) -> np.ndarray:
-    found = checked_reals("u0", u0, 0.0)
-    if (found > 1).any():
-        raise InvalidInput(f"u0 is {u0!r}; an order parameter is a number from 0 to 1.")
-    return found
