@@ -7,7 +7,7 @@ import numpy as np
 
 import attnflow as af
 from attnflow import meanfield as mf
-from tests.formulas.measures import as_tokens, dot, exact, measure
+from tests.formulas.measures import as_tokens, exact, measure
 from tests.formulas.oracle import oracle
 
 PROCEDURES = {

@@ -32,7 +32,7 @@ from attnflow.special.integrals import integral
 
 TOLERANCE = 1e-10
 TAIL = 1e-8
-INTEGRAL = 1e-10
+INTEGRAL = 1e-12
 """Relative accuracy of integrals of the entropy and of potentials."""
 BLOCK = 4096
 """Points at which potentials are evaluated at a time: code is compiled for one shape."""
@@ -64,8 +64,8 @@ class _Point(NamedTuple):
     field=Other("`Attention(beta)` with Q = K = V = I, softmax or unnormalised, perhaps plus potentials"),
     density=Other("a density on a CircleBasis, SphereBasis or ZonalBasis"),
     kappa=Reals(0.0, scalar=True),
-    relative=1e-9,
-    absolute=1e-9,
+    relative=1e-11,
+    absolute=1e-11,
 )
 def free_energy(field: AbstractField, density: Density, kappa: float) -> float:
     """F = E - kappa S: E = (1/2 beta) int int (K - 1) dmu dmu + int U dmu, K = e^(beta (<x, y> - 1)), U potentials.
@@ -90,7 +90,7 @@ def free_energy(field: AbstractField, density: Density, kappa: float) -> float:
     external, largest = _external_energy(model, density) if model.potentials else (0.0, 0.0)
     disorder = kappa * _entropy(density)
     energy = pairs + external - disorder
-    if INTEGRAL * (abs(pairs) + largest + abs(disorder)) > 1e-9 * (1 + abs(energy)):
+    if INTEGRAL * (abs(pairs) + largest + abs(disorder)) > 1e-11 * (1 + abs(energy)):
         raise NotAccurate(
             f"parts of the free energy of sizes up to {max(abs(pairs), largest, abs(disorder)):.2g} cancel."
         )
