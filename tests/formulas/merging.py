@@ -443,8 +443,8 @@ def pair_time_probability(log_time, beta, d, model, until):
     return time_share(log_time, beta, d, 2, model, until)
 
 
-def freezing_rate(angle, beta):
-    """The rate by bisection: below it the pair merges, above it it stops.
+def rough_log_freezing_rate(angle, beta):
+    """In floats, by bisection: below the rate the pair merges, above it it stops.
 
     In s = -log(u/(2 - u)), y = beta u obeys dy/ds = u (r/2) e^y - y (1 - u/2). Where that is negative it stays so, as u
     falls: the pair merges. Where y is far above log(2 beta/r) it stops.
@@ -452,13 +452,6 @@ def freezing_rate(angle, beta):
     first = -2 * math.log(math.tan(angle / 2))
 
     def merges(log_r):
-        def slope(s, state):
-            u = 2 / (1 + math.exp(min(s, 700.0)))
-            return [np.exp(min(log_r + state[0] * u, 600.0)) / 2 * scale]
-
-        # state = beta/scale, so that it is of order 1
-        scale = max(beta, math.exp(log_r)) if log_r > -600 else beta
-
         def sign(s, state):
             u = 2 / (1 + math.exp(min(s, 700.0)))
             y = state[0] * u
@@ -480,7 +473,7 @@ def freezing_rate(angle, beta):
             (first, first + 3000),
             [beta],
             "DOP853",
-            rtol=3e-14,
+            rtol=1e-12,
             atol=1e-300,
             events=(sign, stopped),
             first_step=1e-6,
@@ -490,17 +483,59 @@ def freezing_rate(angle, beta):
     u = 2 * math.sin(angle / 2) ** 2
     low = math.log(2 * (beta + 1) * (1 - u / 2) + 1e-3) - beta * u - 5
     high = math.log(10 / u + 10 * beta) - beta * u + 10
-    while high - low > 1e-13 * max(1, abs(low)):
+    while high - low > 1e-9:
         middle = (low + high) / 2
         low, high = (middle, high) if merges(middle) else (low, middle)
-    return mp.exp((low + high) / 2)
+    return (low + high) / 2
+
+
+def pair_merges(angle, beta, rate, order=24):
+    """Whether clusters merge while beta rises at a rate: power series of beta, u and e^y in s at 28 digits.
+
+    dy/ds < 0 decides for merging, as above. y > 3 and y > log(2 beta/r) + 3 decide against it: the excess of y over
+    log(2 beta/r) grows by (y - 1) e^excess - y (1 - u/2) > 0 from there on.
+    """
+    b, u = m(beta), 2 * mp.sin(m(angle) / 2) ** 2
+    while True:
+        y = b * u
+        if b > 0 and u * rate / 2 * mp.exp(y) < y * (1 - u / 2):
+            return True
+        if y > 3 and y > mp.log(2 * b / rate) + 3:
+            return False
+        betas, us, ys, powers = [b], [u], [y], [mp.exp(y)]
+        for k in range(order):
+            betas.append(rate / 2 * powers[k] / (k + 1))
+            us.append((mp.fdot(us, us[::-1]) / 2 - us[k]) / (k + 1))
+            ys.append(mp.fdot(betas, us[::-1]))
+            powers.append(mp.fdot([i * ys[i] for i in range(1, k + 2)], powers[::-1]) / (k + 1))
+        radius = min(
+            abs(series[0] / series[j]) ** (m(1) / j)
+            for series in (betas, us, powers)
+            for j in (order - 1, order)
+            if series[0] and series[j]
+        )
+        step = radius * m(10) ** (m(-20) / order)
+        b, u = mp.polyval(betas[::-1], step), mp.polyval(us[::-1], step)
+
+
+def freezing_rate(angle, beta):
+    """By bisection of the log of the rate to 1e-14, from a bracket that is checked."""
+    with mp.workdps(28):
+        middle, width = m(rough_log_freezing_rate(angle, beta)), m("1e-9")
+        while not pair_merges(angle, beta, mp.exp(middle - width)) or pair_merges(angle, beta, mp.exp(middle + width)):
+            width *= 10
+        low, high = middle - width, middle + width
+        while high - low > 1e-14:
+            middle = (low + high) / 2
+            low, high = (middle, high) if pair_merges(angle, beta, mp.exp(middle)) else (low, middle)
+        return mp.exp((low + high) / 2)
 
 
 oracle(
     "merging.freezing_rate",
     draws={
         "angle": lambda rng: float(rng.choice([rng.uniform(0.05, 3.1), 10.0 ** -rng.uniform(1, 20), np.pi - 1e-6])),
-        "beta": lambda rng: float(rng.choice([0.0, rng.uniform(0, 50), 10.0 ** rng.uniform(-3, 3)])),
+        "beta": lambda rng: float(rng.choice([0.0, rng.uniform(0, 50), 10.0 ** rng.uniform(-3, 6)])),
     },
     relation=lambda a: a["beta"] * (1 - math.cos(a["angle"])) < 600,
     cases=(
@@ -508,10 +543,12 @@ oracle(
         {"angle": 3.0, "beta": 10.0},
         {"angle": 3.0, "beta": 100.0},
         {"angle": 0.1, "beta": 0.0},
+        {"angle": 1e-3, "beta": 1e6},
+        {"angle": 3.1, "beta": 300.0},
     ),
     count=8,
-    quick=5,
-    fresh=0,
+    quick=6,
+    fresh=1,
 )(freezing_rate)
 
 
