@@ -738,7 +738,9 @@ def find_middle(c, slope, relative_dilution):
     slowed = c / (1 + mp.mpf(slope) * q)
     last = log(kept(c, 1, 1, slope, q))
     y = None
-    if slope:
+    if slope and slowed < 1e-300:  # R is slowed/2
+        y = final_level(slope, q) - mp.log(slowed / 2)
+    elif slope:
         y = crossing(
             lambda y: hop_slope(slowed, y),
             final_level(slope, q),
