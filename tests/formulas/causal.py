@@ -92,6 +92,10 @@ RATES = (
     {"degrees": 30, "beta": 600.0, "d": 2, "model": "USA0"},
     {"degrees": 7, "beta": 50.0, "d": 64, "model": "grad"},
     {"degrees": 2, "beta": 3000.0, "d": 2, "model": "USA"},
+    {"degrees": 1, "beta": 1e6, "d": 2, "model": "SA"},
+    {"degrees": 100, "beta": 1e5, "d": 1000, "model": "USA0"},
+    {"degrees": 10_000, "beta": 1e4, "d": 2, "model": "SA"},
+    {"degrees": 10_000, "beta": 1.0, "d": 10**6, "model": "SA"},
 )
 
 
@@ -111,6 +115,8 @@ KERNELS = (
     {"beta": 2000.0, "d": 2},
     {"beta": 3000.0, "d": 4096},
     {"beta": 600.0, "d": 64},
+    {"beta": 1e6, "d": 3},
+    {"beta": 1.0, "d": 10**6},
 )
 
 
@@ -721,6 +727,8 @@ def middle_place(y, slope, q):
         {"c": 0.5, "slope": 1.0, "relative_dilution": 0.5},
         {"c": 0.5, "slope": 0.0, "relative_dilution": 0.5},
         {"c": 1e8, "slope": 1.0, "relative_dilution": 1e8},
+        {"c": 1e-290, "slope": 5.0, "relative_dilution": 1e300},
+        {"c": 100.0, "slope": 1e6, "relative_dilution": 1e-5},
     ),
     result=numbers_of,
     fresh=1,
@@ -730,7 +738,9 @@ def find_middle(c, slope, relative_dilution):
     slowed = c / (1 + mp.mpf(slope) * q)
     last = log(kept(c, 1, 1, slope, q))
     y = None
-    if slope:
+    if slope and slowed < 1e-300:  # R is slowed/2
+        y = final_level(slope, q) - mp.log(slowed / 2)
+    elif slope:
         y = crossing(
             lambda y: hop_slope(slowed, y),
             final_level(slope, q),

@@ -125,6 +125,8 @@ def find_middle(c: float, slope: float, *, relative_dilution: float = 0.0) -> Mi
     slowed, level, log_last = c / (1 + dilution), level_of(slope, relative_dilution), log_kept(1.0)
     if slope == 0:
         return Middle("falling", 1.0, log_last, log_last)
+    if slowed < min(dilution, 1.0):  # R is at most slowed/2, so that a root would lie before the first token
+        return Middle("rising", 0.0, log_kept(0.0), log_last)
     lowest = _lowest(slowed)
     margin = _condition(slowed, lowest) - level
     if lowest > 0 and abs(margin) <= 1e-14 * (1 + abs(level)):
