@@ -3,6 +3,7 @@
 import math
 
 import mpmath as mp
+import numpy as np
 
 from tests.formulas.oracle import oracle
 
@@ -103,3 +104,120 @@ def line_mode_density(x, n, beta):
         ends = [-min(depth, 16), -1, 1, 4, 16, 90] if depth else [0, 1, 4, 16, 90]
         height = lambda w: (depth + w) / (1 + depth) * mp.exp(-bend * w * w / 2 - slope * w)  # noqa: E731
         return factor * mp.quad(height, sorted(end for end in set(ends) if end >= -depth))
+
+
+# --- counting.py
+
+
+def draw_samples(rng):
+    """Up to six samples in units of a random size: independent, in pairs, in narrow groups, or on a lattice."""
+    family, count = str(rng.choice(["random", "pairs", "groups", "lattice"])), int(rng.integers(1, 7))
+    size = 10 ** (rng.uniform(-1, 1) if rng.random() < 0.7 else rng.uniform(-150, 150))
+    places = rng.standard_normal(count)
+    if family == "pairs":
+        places = np.repeat(places, 2)[:count]
+    if family == "groups":
+        places = np.repeat(places, 3)[: count + 1] + rng.choice([1e-3, 1e-9, 1e-14]) * rng.standard_normal(count + 1)[:1]
+    if family == "lattice":
+        places = np.arange(count) + rng.standard_normal() + 0.01 * rng.standard_normal(count)
+    return (size * places).tolist()
+
+
+def crossings(slopes, cyclic=False):
+    """Changes from + to - in a sequence, without its zeros."""
+    signs = [mp.sign(slope) for slope in slopes if slope]
+    return sum(first > 0 > second for first, second in zip(signs, signs[1:] + signs[:1] * cyclic, strict=False))
+
+
+SHARES = [mp.mpf(2 * k + 1) / 32 - 1 for k in range(32)]
+"""Places near a sample, in units of the distance where the kernel stops being concave."""
+
+
+def slope(pulls, exponents):
+    """f' over its largest weight, without what is below 1e-80."""
+    least = min(exponents)
+    pairs = zip(pulls, exponents, strict=True)
+    return mp.fsum(pull * mp.exp(least - exponent) for pull, exponent in pairs if exponent < least + 200)
+
+
+def line_count(points, beta):
+    """Two samples by their distance, others by the signs of f' on a grid near each."""
+    b, y = mp.mpf(beta), [mp.mpf(point) for point in points]
+    if len(y) == 2:
+        return 2 if b * (y[0] - y[1]) ** 2 > 4 else 1
+    grid = sorted({center + share / mp.sqrt(b) for center in y for share in SHARES})
+    return crossings([slope([q - t for q in y], [b * (q - t) ** 2 / 2 for q in y]) for t in grid])
+
+
+@oracle(
+    "landscape.count_line_modes",
+    draws={"points": draw_samples},
+    # at the brink of two modes rounding decides: extrema of f' are as large as the excess to the power 3/2
+    may_refuse=lambda a: len(a["points"]) == 2 and abs(np.ptp(a["points"]) * math.sqrt(a["beta"]) - 2) < 4e-9,
+    cases=(
+        {"points": [0.0, 2 / 3 * (1 + 1e-8)], "beta": 9.0},
+        {"points": [0.0, 2 / 3 * (1 - 1e-8)], "beta": 9.0},
+        {"points": [0.0, 2 / 3 * (1 + 1e-15)], "beta": 9.0},
+        {"points": [0.0, 2.0], "beta": 1.0},
+        {"points": [0.0, 1e6, 1e6, 1e6 + 1e-9], "beta": 1e4},
+        {"points": [1e6, 1e6 + 1e-9], "beta": 1e20},
+        {"points": [0.0, 1e6, 1e6 + 1e-9, 1e6 + 2e-9], "beta": 3e19},
+        {"points": [-1e308, 0.0, 1e308], "beta": 1e-320},
+        {"points": [-1e308, 0.0, 1e308], "beta": 1e300},
+        {"points": [0.3] * 5, "beta": 1e300},
+    ),
+    fresh=4,
+)
+def count_line_modes(points, beta):
+    with mp.workdps(400):
+        distances = [mp.mpf(point) - mp.mpf(points[0]) for point in points]
+        digits = 60 + int(mp.log10(1 + mp.mpf(beta)) / 2 + mp.log10(1 + max(map(abs, distances))))
+    with mp.workdps(digits):
+        return line_count(distances, beta)
+
+
+def circle_count(angles, beta):
+    """Two samples by their angle, others by the signs of f' on a grid near each."""
+    b = mp.mpf(beta)
+    y = [mp.mpf(angle) % (2 * mp.pi) for angle in angles]
+    if len(y) == 2:
+        half = (y[0] - y[1]) / 2
+        return 2 if b * mp.sin(half) ** 2 > abs(mp.cos(half)) else 1
+    # cos = beta sin^2 is a quadratic equation in cos
+    reach = 2 * mp.asin(mp.sqrt((1 - 2 * b / (1 + mp.sqrt(1 + 4 * b * b))) / 2))
+    grid = sorted({(center + share * reach) % (2 * mp.pi) for center in y for share in SHARES})
+    halves = [[mp.sin((q - t) / 2) for q in y] for t in grid]
+    pulls = [[mp.sin(q - t) for q in y] for t in grid]
+    exponents = [[2 * b * half**2 for half in row] for row in halves]
+    return crossings([slope(*rows) for rows in zip(pulls, exponents, strict=True)], cyclic=True)
+
+
+def draw_angles(rng):
+    places = np.array(draw_samples(rng))
+    return (places / max(np.abs(places).max() / rng.choice([1e-12, 0.1, 3.0, 10.0, 1e5]), 1e-300)).tolist()
+
+
+BRINK = 2 * math.acos(18 / (1 + math.sqrt(325)))
+
+
+@oracle(
+    "landscape.count_circle_modes",
+    draws={"angles": draw_angles},
+    relation=lambda a: a["beta"] <= 1e300,
+    # without a first harmonic the density is flat to rounding at small beta
+    may_refuse=lambda a: abs(np.exp(1j * np.array(a["angles"])).sum()) < 1e-6 or abs(np.ptp(a["angles"]) - BRINK) < 2e-9,
+    cases=(
+        *({"angles": [1.0, 1.0 + BRINK * (1 + share)], "beta": 9.0} for share in (1e-8, -1e-8, 1e-15)),
+        {"angles": [0.0, 3.141592653589793], "beta": 1e-3},
+        {"angles": [0.0, 3.141592653589793], "beta": 1e-300},
+        {"angles": [k * 2 * math.pi / 5 for k in range(5)], "beta": 2.0},
+        {"angles": [k * 2 * math.pi / 20 for k in range(20)], "beta": 1.0},
+        {"angles": [6.2831853071795, 1e-13, 2.0, 1e-13 + 2e-14], "beta": 1e27},
+        {"angles": [1.0, 2.0, 1e6, -1e6], "beta": 0.01},
+        {"angles": [0.3, 1.0, 4.0], "beta": 9.0},
+    ),
+    fresh=4,
+)
+def count_circle_modes(angles, beta):
+    with mp.workdps(60 + int(max(0, math.log10(beta)))):
+        return circle_count(angles, beta)
