@@ -809,3 +809,85 @@ def poisson_order_mean(u0, tau):
     matrix[:-1, :-1] = (bend + share[:, None] * slope) / 4
     matrix[:-1, -1] = share * special.expit(-y) ** 2 / 4  # the first motion of u; the rest starts from 0
     return u + mp.mpf(float(linalg.expm(float(tau) * matrix)[before, -1]))
+
+
+# --- predictions -------------------------------------------------------------------------------------------------
+
+SIZES = {
+    "layers": lambda rng: int(rng.choice([1, 2, 12, 96, 1000])),
+    "heads": lambda rng: int(rng.choice([1, 3, 64])),
+    "d": lambda rng: int(rng.choice([4, 8, 64, 4096])),
+    "context": lambda rng: int(rng.choice([2, 3, 100, 8192])),
+    "step": lambda rng: float(rng.choice([1e-6, 0.1, 0.5, 1.0])),
+    "logit_scale": lambda rng: float(rng.choice([0.0, math.inf])),
+}
+
+
+def has_fast_network(a):
+    return (a["logit_scale"] == 0 or a["context"] <= 3) and a["step"] ** 2 * a["layers"] / a["heads"] < 40
+
+
+def end_overlap(n, b, d, tau):
+    start = logit(0.0, n)
+    return exact_number(1 - LONG(n) / (n - 1) / (1 + np.exp(start + way_at(tau, start, n, b, d))))
+
+
+@oracle(
+    "random_layers.layer_curve",
+    draws={**SIZES, "d_k": lambda rng: 16, "count": lambda rng: int(rng.integers(2, 5))},
+    relation=has_fast_network,
+    count=6,
+    fresh=1,
+)
+def layer_curve(layers, heads, d, d_k, context, step, logit_scale, count):
+    chosen = sorted({round(layers * j / (count - 1)) for j in range(count)})
+    taus = [LONG(step) ** 2 * layer / heads for layer in chosen]
+    return [chosen, [end_overlap(context, logit_scale, d, tau) if tau else mp.mpf(0) for tau in taus]]
+
+
+def listed(predictions):
+    """Values of predictions; -1 for None."""
+    values = [p.value if isinstance(p.value, list) else [p.value] for p in predictions]
+    return [-1.0 if value is None else value for row in values for value in row]
+
+
+@oracle(
+    "random_layers.predict_layers",
+    draws={**SIZES, "d_k": lambda rng: 10**6},
+    relation=lambda a: has_fast_network(a) and (a["logit_scale"] == 0 or a["context"] == 2),
+    cases=(
+        {"layers": 40, "heads": 1, "d": 8, "d_k": 7, "context": 2, "step": 0.5, "logit_scale": 0.5},
+        {"layers": 40, "heads": 1, "d": 8, "d_k": 7, "context": 2, "step": 0.5, "logit_scale": math.inf},
+    ),
+    result=listed,
+    count=5,
+    fresh=0,
+)
+def predict_layers(layers, heads, d, d_k, context, step, logit_scale):
+    """Pieces of other oracles; rows of Q and K are so many that nearby tokens meet at every logit scale."""
+    assert d_k >= d - 1
+    n, b = context, logit_scale
+    tau = mp.mpf(step) ** 2 * layers / heads
+
+    def passing(n, b, level):
+        return collapse_time(n, b, level, d, 0.0)
+
+    values = [tau, end_overlap(n, b, d, mp_to_long(tau))]
+    for level in (0.5, 0.9):
+        layer = layers * passing(n, b, level) / tau
+        values.append(layer if layer <= layers else -1)
+    more, fewer = max(n + 1, round(n * 1.05)), max(2, round(n / 1.05))
+    times = [passing(more, b, 0.5), passing(fewer, b, 0.5)]
+    warm = 0 < b < math.inf
+    scales = [passing(n, b * 1.05, 0.5), passing(n, b / 1.05, 0.5)] if warm else [mp.mpf(1)] * 2
+    if mp.isinf(max(times)):
+        values.append(-1)
+    else:
+        by_context = mp.log(times[0] / times[1]) / mp.log(mp.mpf(more) / fewer)
+        values += [-2, 1, by_context, mp.log(scales[0] / scales[1]) / (2 * mp.log(mp.mpf("1.05")))]
+    first, second = attention_moments(b, d, d_k)
+    return [*values, (mp.mpf(d - 3) * second - (d - 1) * first) / d, -1]
+
+
+def mp_to_long(x):
+    return LONG(mp.nstr(x, 25))

@@ -19,8 +19,8 @@ REACH = 10.5
 """Normal numbers are integrated up to here: what lies beyond has probability 1e-25."""
 COUNT = Integers(1, 10**8, scalar=True)
 """Numbers of tokens, up to which the tails of normal numbers that are left out do not count."""
-MOST_POINTS = 5200
-"""Points of log t; enough for logits b sqrt(1-rho), b <= 1000. Their pairs take 200 MB."""
+MOST_POINTS = 4000
+"""The largest number of points of log t; their pairs take 128 MB."""
 LOWEST = -64.0
 """Where e^y is as good as 0."""
 
@@ -47,7 +47,7 @@ def simplex_weights(n: int, s: ArrayLike, rho: ArrayLike) -> Numbers:
         rho: correlation of the logits of two queries.
 
     Raises:
-        NotAccurate: for finite s above 80 and 0.99 < |rho| < 1, where two scales are too far apart.
+        NotAccurate: for finite s above 60 and 0.99 < |rho| < 1, where two scales are too far apart.
     """
     pairs = np.broadcast(s, rho)
     weights = [common_weight(n, float(scale), float(correlation)) for scale, correlation in pairs]

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from attnflow.errors import InvalidInput
-from attnflow.theory.checks import checked_dimension, checked_integers, checked_reals
+from attnflow.special.formula import Integers, Reals, formula
 from attnflow.theory.predictions import Prediction
 from attnflow.theory.random_layers.diffusion import Regime, canonical_time, regime
 from attnflow.theory.random_layers.exponents import (
@@ -15,14 +15,32 @@ from attnflow.theory.random_layers.exponents import (
     pair_exponent_spread,
     zero_temperature_exponent,
 )
-from attnflow.theory.random_layers.simplex import STEEPEST, collapse_time, simplex_path
+from attnflow.theory.random_layers.simplex import (
+    LATEST,
+    LOGIT_SCALE,
+    STEEPEST,
+    TOKENS,
+    collapse_time,
+    simplex_path,
+)
 
 SOURCE = "arXiv:2604.01978"
 OURS = f"ours, in the setting of {SOURCE}"
 LEVELS = (0.5, 0.9)
+WHOLE = Integers(1, 10**9, scalar=True)
+NETWORK = {
+    "layers": WHOLE,
+    "heads": WHOLE,
+    "d": Integers(4, 10**4, scalar=True),
+    "d_k": WHOLE,
+    "context": TOKENS,
+    "step": Reals(0.0, 1e9, ends="right", scalar=True),
+    "logit_scale": LOGIT_SCALE,
+}
 KNOBS = ("step", "heads", "context", "logit scale")
 
 
+@formula(**NETWORK, relative=1e-8, absolute=1e-6)
 def predict_layers(
     *, layers: int, heads: int, d: int, d_k: int, context: int, step: float, logit_scale: float = 1.0
 ) -> list[Prediction]:
@@ -30,10 +48,19 @@ def predict_layers(
 
     A layer is x <- N(x + (step/heads) sum_h V_h m_h(x)), V with entries of variance 1/d; `context` tokens of R^d
     start orthonormal, Q and K have d_k rows, and logits have the deviation `logit_scale`. Every value is a number, a
-    list (elasticities), or None where a layer lies beyond the network. layers, heads, d_k >= 1, d >= 4, context >= 2.
+    list (elasticities), or None where a layer lies beyond the network.
+
+    Arguments:
+        layers: number of layers.
+        heads: number of heads.
+        d: dimension of the tokens, from 4 on; below, overlaps do not tend to 1.
+        d_k: number of rows of Q and K.
+        context: number of tokens.
+        step: size of the update of a layer; step^2 layers/heads is at most 10,000.
+        logit_scale: deviation of the logits; inf is hardmax.
     """
-    layers, heads, d, d_k, context = _sizes(layers, heads, d, d_k, context)
-    step, b = _positive("step", step), _scale(logit_scale)
+    b = logit_scale
+    _check_time(layers, heads, step)
     limit = regime(step, layers=layers, heads=heads)
     found = [_time(limit, layers, heads, step)]
     found += _overlaps(limit, layers, d, context, b)
@@ -41,6 +68,7 @@ def predict_layers(
     return [*found, *_pairs(d, d_k, b)]
 
 
+@formula(**NETWORK, count=Integers(2, 10**6, scalar=True), relative=1e-8, absolute="1e-8 / context")
 def layer_curve(
     *,
     layers: int,
@@ -54,13 +82,22 @@ def layer_curve(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(layer, overlap): the mean overlap of tokens that start orthonormal, at up to `count` layers from 0 to the last.
 
-    `simplex_path` at tau = step^2 layer/heads and this d; arguments and conditions are those of `predict_layers`. This
-    theory takes d_k to be large, so d_k does not enter.
+    `simplex_path` at tau = step^2 layer/heads and this d; conditions are those of `predict_layers`. This theory takes
+    d_k to be large, so d_k does not enter.
+
+    Arguments:
+        layers: number of layers.
+        heads: number of heads.
+        d: dimension of the tokens, from 4 on.
+        d_k: number of rows of Q and K.
+        context: number of tokens.
+        step: size of the update of a layer; step^2 layers/heads is at most 10,000.
+        logit_scale: deviation of the logits; inf is hardmax.
+        count: largest number of layers that are returned.
     """
-    layers, heads, d, _, context = _sizes(layers, heads, d, d_k, context)
-    step, b = _positive("step", step), _scale(logit_scale)
-    chosen = np.unique(np.round(np.linspace(0, layers, max(2, int(count)))))
-    return chosen, simplex_path(context, b, canonical_time(step, layers=chosen, heads=heads), d=d)
+    _check_time(layers, heads, step)
+    chosen = np.unique(np.round(np.linspace(0, layers, count)))
+    return chosen, simplex_path(context, logit_scale, canonical_time(step, layers=chosen, heads=heads), d=d)
 
 
 def _time(limit: Regime, layers: int, heads: int, step: float) -> Prediction:
@@ -101,7 +138,7 @@ def _overlaps(limit: Regime, layers: int, d: int, context: int, b: float) -> lis
 def _knobs(d: int, context: int, b: float) -> Prediction:
     """Elasticities of the layer at which the overlap passes 1/2: it is the collapse time times heads/step^2."""
     name = "elasticities of the collapse layer"
-    conditions = "derivatives d log(layer)/d log(knob), the other knobs fixed; those of step and heads are exact"
+    conditions = "d log(layer)/d log(knob) over 5 % to both sides, the other knobs fixed; those of step and heads are exact"
     up, down = 1.05, 1 / 1.05
     sizes = max(context + 1, round(context * up)), max(2, round(context * down))
     scales = (b * up, b * down) if 0 < b < STEEPEST / up else (b, b)
@@ -154,26 +191,6 @@ def _pairs(d: int, d_k: int, b: float) -> list[Prediction]:
     ]
 
 
-def _sizes(layers: int, heads: int, d: int, d_k: int, context: int) -> tuple[int, ...]:
-    found = []
-    for name, value, least in (("layers", layers, 1), ("heads", heads, 1), ("d_k", d_k, 1), ("context", context, 2)):
-        checked = checked_integers(name, value, least)
-        if checked.ndim:
-            raise InvalidInput(f"{name} is {value!r}; it must be one integer, at least {least}.")
-        found.append(int(checked))
-    if checked_dimension(d) < 4:
-        raise InvalidInput(f"d is {d!r}; it must be at least 4, below which overlaps do not tend to 1.")
-    return found[0], found[1], int(d), found[2], found[3]
-
-
-def _positive(name: str, value: float) -> float:
-    found = checked_reals(name, value, 0.0)
-    if found.ndim or found == 0:
-        raise InvalidInput(f"{name} is {value!r}; it must be one positive number.")
-    return float(found)
-
-
-def _scale(logit_scale: float) -> float:
-    if np.ndim(logit_scale) or not (0 <= logit_scale <= STEEPEST or logit_scale == math.inf):
-        raise InvalidInput(f"logit_scale is {logit_scale!r}; it must be one number from 0 to {STEEPEST:g}, or inf.")
-    return float(logit_scale)
+def _check_time(layers: int, heads: int, step: float) -> None:
+    if step * step * layers / heads > LATEST:
+        raise InvalidInput(f"`step` is {step!r}; step^2 layers/heads must be at most {LATEST:g}.")

@@ -37,6 +37,8 @@ SMALLEST_MEAN = 0.01
 TOKENS = Integers(2, 10**8, scalar=True)
 LOGIT_SCALE = OrInfinite("hardmax", Reals(0.0, STEEPEST, scalar=True))
 DIMENSION = OrInfinite("many dimensions", Reals(2.0, 1e15, scalar=True))
+LATEST = 1e4
+"""The largest time tau to which an overlap is followed."""
 START = Reals(-1.0, 1.0, ends="none", scalar=True)
 
 
@@ -87,7 +89,7 @@ def simplex_growth(n: int, b: float) -> tuple[float, float]:
 @formula(
     n=TOKENS,
     b=LOGIT_SCALE,
-    tau=Reals(0.0, 1e4),
+    tau=Reals(0.0, LATEST),
     overlap0=START,
     d=DIMENSION,
     gap=Other("True or False"),
@@ -112,7 +114,8 @@ def simplex_path(
         gap: True for 1 - overlap.
 
     Raises:
-        NotAccurate: if 1 + (n-1) overlap0 is below 0.01, or no polynomial of degree 256 agrees with f and g.
+        NotAccurate: if 1 + (n-1) overlap0 is below 0.01, if no polynomial of degree 256 agrees with f and g, or if b is
+            finite and so large (some 500) that `simplex_weights` refuses.
     """
     start = _logit(_start(overlap0, n), n)
     if b == 0 and d == math.inf:
@@ -146,8 +149,8 @@ def collapse_time(n: int, b: float, overlap: ArrayLike, *, d: float = math.inf, 
         overlap0: overlap at tau = 0, above -1/(n-1).
 
     Raises:
-        NotAccurate: if 1 + (n-1) overlap0 is below 0.01, if no polynomial of degree 256 agrees with f and g, or if D
-            nearly vanishes on the way.
+        NotAccurate: if 1 + (n-1) overlap0 is below 0.01, if no polynomial of degree 256 agrees with f and g, if D
+            nearly vanishes on the way, or if b is finite and so large (some 500) that `simplex_weights` refuses.
     """
     _check_overlaps("overlap", overlap, n)
     begin = _start(overlap0, n)
@@ -174,10 +177,13 @@ def _speed(n: int, b: float, d: float, overlap0: float) -> Callable[[np.ndarray]
         raise NotAccurate(
             f"1 + (n-1) overlap0 is below {SMALLEST_MEAN}: the tokens nearly cancel; start from a larger overlap."
         )
-    interpolated = _interpolated(n, b, math.sqrt(1 - min(overlap0, 0.0)))
+    # D >= 0 at overlap 0: what starts above stays above
+    widest = 1.0 if overlap0 >= 0 else n / (n - 1)
+    interpolated = _interpolated(n, b, math.sqrt(widest))
 
     def speed(v: np.ndarray) -> np.ndarray:
-        distance = n / (n - 1) * expit(-v)
+        v = np.maximum(v, -700.0)  # a solver tries steps that it does not take
+        distance = np.minimum(n / (n - 1) * expit(-v), widest)
         f, g = interpolated(np.sqrt(distance))
         return _quotient(1 - distance, f, g, d) / expit(v)
 
