@@ -133,6 +133,11 @@ PAIRED += [[-0.09950056092220647, 7.746668650807923, -7.647168089885699]]
 PEAK = 0.6748888455860064
 """Where two tokens at beta = 2 attract each other most: the second derivative of their motion vanishes there."""
 
+ISOSCELES = [0.0, 1.9020684618245876, 4.092626884502087]
+"""The equilibrium of three tokens at beta = 1 of which the third has 1.5 times the mass."""
+BROKEN = still([0.0, PI], 1.0, (1, 0))
+BROKEN["data"]["frames"] = [[[0.0, 1.0]], [[0.0]]]
+
 ADVERSARIES = {
     # the switching thresholds on the circle are 1.044, 3.165 and 6.211
     "degree 3 from 1": degree([1.0, 6.0], 2, 3),
@@ -229,7 +234,97 @@ ADVERSARIES = {
     ),
     "a late start": flow([0.0, 2.0], 1.0, [0.5, 1.0], 5, [0.05967380394870202, 1.940326196051298], 1e-3),
     "an interval of beta": flow([0.0, 1.5], [2.0, 9.0], [0.0, 0.25], 6, [0.0183, 1.4817], 1e-2),
+    # the ends to which flows of other fields lead: with terms left out, other masses, at half of beta
+    "weights of another slope": flow(
+        [0.0, 2.0], 2.0, [0.0, 1.0], 6, [0.056742203781935806, 1.9432577962180642], 1.45e-3, ball=1e-3, model="SA"
+    ),
+    "slopes of a constant normaliser": flow(
+        [0.0, 1.5], 4.0, [0.0, 0.25], 4, [0.006055286032911284, 1.4939447139670887], 6.58e-8, model="SA"
+    ),
+    "no normaliser": flow([0.0, 2.8], 0.5, [0.0, 0.5], 3, [0.034865167482289114, 2.7651348325177105], 6.62e-4, model="SA"),
+    "sines for cosines": flow(
+        [0.0, 1.5],
+        4.0,
+        [0.0, 1 / 3, 1.0],
+        4,
+        [0.07700477986002535, 1.4902764083803706],
+        2.94e-3,
+        ball=1e-3,
+        model="SA",
+        masses=[1.0, 3.0],
+    ),
+    "a polynomial without its time": flow(
+        [0.0, 1.5],
+        4.0,
+        [0.0, 1.0],
+        6,
+        [1.6947315512618534e-08, -5.649105170872844e-09],
+        0.144,
+        ball=0.05,
+        masses=[1.0, 3.0],
+    ),
+    "no growth": flow(
+        [0.0, 2.0], 2.0, [0.0, 1 / 3, 1.0], 4, [0.057013031698062, 1.942986968301938], 0.0578, ball=0.05, model="SA"
+    ),
+    "a step at its start alone": flow(
+        [0.0, 2.8], 0.5, [0.0, 0.25, 0.5], 2, [0.03486212743229552, 2.7651378725677045], 0.0553, ball=0.05
+    ),
+    "a defect of one order less": flow(
+        [0.0, 2.0],
+        2.0,
+        [0.0, 0.5],
+        3,
+        [0.020993965153871946, 1.993002011615376],
+        1.26e-3,
+        ball=1e-3,
+        masses=[1.0, 3.0],
+    ),
+    "slopes of order 1 alone": flow(
+        [0.0, 1.5],
+        4.0,
+        [0.0, 1 / 3, 1.0],
+        4,
+        [0.07884732810698711, 1.4905680536692107],
+        2.06e-4,
+        model="SA",
+        masses=[1.0, 3.0],
+    ),
+    "equal shares": flow(
+        [0.0, 1.5],
+        4.0,
+        [0.0, 1 / 3, 1.0],
+        4,
+        [0.026089460128602405, 1.4739105398713976],
+        0.112,
+        ball=0.05,
+        model="SA",
+        masses=[1.0, 3.0],
+    ),
+    "half of beta": flow([0.0, 1.0], 1.0, [0.0, 0.25, 0.5], 2, [0.1303407075094305, 0.8696592924905695], 2.54e-3),
+    "a polynomial without its first term": flow(
+        [0.0, 2.0], 2.0, [0.0, 2.0], 12, [0.03064831584027062, -0.03064831584027062], 3.3e-3, ball=1e-3
+    ),
+    "equal masses": flow(
+        [0.0, 1.0],
+        1.0,
+        [0.0, 0.25, 0.5],
+        2,
+        [0.13384934505258225, 0.8661506549474177],
+        9.87e-3,
+        ball=1e-3,
+        masses=[1.0, 3.0],
+    ),
+    # two antipodal tokens in a ball part slowly at first; those at its border have met by then
+    "an error beyond its tube": flow([0.0, PI], 4.0, [0.0, 5224.219], 2, [0.0, PI], 0.5, ball=0.05),
+    "the second token elsewhere": flow([0.0, 2.0], 2.0, [0.0, 0.5], 6, [0.013, 2.5], 1e-2),
+    "backwards with errors that shrink": flow(
+        [0.0, 2.0], 2.0, [0.0, -0.5], 1, [-0.013384324498856836, 2.0133843244988567], 1e-5
+    ),
+    "a negative ball (no proof)": flow([0.0, 2.0], 2.0, [0.0, 0.5], 6, [0.013, 1.987], 1e-2, ball=-1e-2),
+    "USA is USA0": flow([0.0, 2.0], 2.0, [0.0, 0.5], 6, [0.013, 1.987], 1e-2, model="USA"),
+    "masses that are true": flow([0.0, 2.0], 2.0, [0.0, 0.5], 6, [0.013, 1.987], 1e-2, masses=[True, True]),
     "a triangle": consensus([0.0, 2.1, 4.2], 2.0),
+    "a triangle in another order": consensus([0.0, 4.2, 2.1], 2.0),
     "a triangle in two turns": consensus([0.0, 2.1, 4.2 + 2 * PI], 2.0),
     "a ball over a half circle": consensus([0.0, 1.0, 3.1], 2.0, ball=0.05),
     "a negative beta (no proof)": consensus([0.0, 1.0, 2.0], -2.0),
@@ -261,6 +356,23 @@ ADVERSARIES = {
     "another token alone": orbit(
         [0.0, 1.6, -1.8], (1, 1), [box([1.0, 1.0001], 1e-3, PAIRED[0]), box([1.0001, 1.0002], 1e-3, PAIRED[1])]
     ),
+    # far from the tokens of the data, where unit vectors and tangents differ from what they are nearby
+    "two tokens that are not antipodal": orbit([0.0, PI], (1, 0), [box([1.0, 1.0001], 1e-4, [2**0.5, -(2**0.5)])]),
+    "two tokens that exchange places": orbit(
+        [0.0, 1.0], (0, 1), [box([1.0, 1.0001], 1e-4, [math.tan(1.0), -math.tan(1.0)])]
+    ),
+    "a light triangle": still(TRIPLE, 1.0, (2, 0), masses=[1.0, 1.0, 1.5]),
+    "off the slice (no proof)": orbit([0.0, PI], (1, 0), [box([1.0, 1.0001], 1e-4, [0.1, 0.1])]),
+    "two of three together": still([0.0, PI, 0.0], 1.0, (2, 0)),
+    "one between two": still([0.0, PI / 2, -PI / 2], 1.0, (2, 0)),
+    "a branch that moves in a wide box": orbit(
+        [0.0, PI], (1, 0), [box([1.0, 1.01], 2e-3, [0.0] * 2, slope=[-1.0, 1.0])]
+    ),
+    "a branch that stays": orbit(
+        ISOSCELES, (2, 0), [box([1.0, 1.25], 2e-4, [0.0] * 3, middle=1.0)], masses=[1.0, 1.0, 1.5]
+    ),
+    "a distance beyond what is near (no proof)": still([0.0, PI], 1.0, (1, 0), radius=0.1, distance=0.03),
+    "frames that do not fit": BROKEN,
     "no triangle": at_half([LEFT, RIGHT], [ONE, TWO]),
     "no triangle, for beta from 0.45": equilibria([([0.45, 0.55], [LEFT, RIGHT], 0.3)], [ONE, TWO]),
     "no pair of clusters": at_half([TRIANGLE], [ONE, THREE]),
@@ -287,6 +399,28 @@ ADVERSARIES = {
         at_half([LEFT, [0.0, PI + 1e-3], TRIANGLE, RIGHT], [ONE, TWO, TWO, THREE]), 1e-12, 0.3, 0.3, 0.3
     ),
     "two roots as one": at_half(ROOTS, [ONE, of([1, 1, 1], 2, 2)]),
+    "six triangles": at_half(ROOTS, [ONE, TWO, of([1, 1, 1], 2, 6)]),
+    "both hands of a symmetric one": at_half(ROOTS, [ONE, of([2, 1], 1, 6), of([1, 1, 1], 2, 4)]),
+    "tokens that are told apart": at_half(ROOTS, [ONE, of([2, 1], 1, 9), of([1, 1, 1], 2, 6)]),
+    "a cluster of one for two": at_half(ROOTS, [ONE, of([1, 1], 1, 6), THREE]),
+    "clusters of no end": at_half(ROOTS, [of([1], 2, 2), of([2], 1, 3), ONE]),
+    "a class twice": at_half(ROOTS, [ONE, TWO, TWO, THREE]),
+    "four tokens": at_half(ROOTS, [ONE, of([3, 1], 1, 1), of([2, 1, 1], 2, 1)]),
+    "classes that differ by a shift": at_half(ROOTS, [ONE, of([2, 1], 1, 2), of([2, 1], 1, 1), THREE]),
+    "a cluster that begins with its second token": at_half(ROOTS, [ONE, of([1, 1], 1, 6), of([1, 1], 2, 2)]),
+    "consensus twice": at_half(ROOTS, [of([3], 0, 2), TWO, THREE]),
+    "the first root alone": at_half(ROOTS, [ONE, THREE]),
+    "indices that are one more": at_half(ROOTS, [ONE, of([2, 1], 2, 3), of([1, 1, 1], 3, 2)]),
+    "the first eigenvalue alone": at_half(ROOTS, [ONE, TWO, of([1, 1, 1], 1, 2)]),
+    "4 degrees grow": unstable([9.0, 9.0], 3, 0.01, 4, 24),
+    "the nearest pair is the last": apart(8.0, "USA0", 0.5, 290.0, [0.0, 2.3, 3.8]),
+    "degree true": degree([1.0, 1.0], 2, True),
+    "beta true": degree([True, True], 2, 1),
+    "beta NaN": degree([math.nan, math.nan], 2, 1),
+    "one more claim": degree([1.0, 1.0], 2, 1) | {"claims": {"beta": [1.0, 1.0], "d": 2, "degree": 1, "besides": 1}},
+    "one more name": degree([1.0, 1.0], 2, 1) | {"besides": 1},
+    "another format": degree([1.0, 1.0], 2, 1) | {"format": 2},
+    "assumptions that are no list": degree([1.0, 1.0], 2, 1) | {"assumes": {}},
     "other words": degree([5.0, 6.0], 2, 3) | {"statement": "Degree 4 grows fastest."},
 }
 """Name: certificate. Statements are false; those marked "no proof" may be true, but a hypothesis of the proof fails."""
