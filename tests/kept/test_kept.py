@@ -150,6 +150,29 @@ def test_half_done_sweeps_end_as_finished_ones(archive, copied, source):
     assert_close(sweep.dataset.load(), finished.dataset.load())
 
 
+def test_clustered_tokens_keep_their_number(tmp_path):
+    """Up to this version `n = 6` around three centres were 18 tokens; runs stay what they are, sweeps say what to do."""
+    with tarfile.open(ARCHIVE.with_name("clustered.tar.xz")) as tar:
+        tar.extractall(tmp_path, filter="data")
+    finished, killed = tmp_path / "clustered" / "finished", tmp_path / "clustered" / "killed"
+    before = opened(finished)
+    assert before.sizes["token"] == 18
+    af.runs.resume(killed)
+    assert_close(opened(killed), before)
+    af.runs.extend(finished, 6.0)
+    after = opened(finished)
+    assert (after.sizes["token"], after["time"].values[-1]) == (18, 6.0)
+    np.testing.assert_allclose(after["positions"][: before.sizes["time"]], before["positions"], rtol=0, atol=1e-12)
+
+    specification, axes, sweep = tmp_path / "clustered" / "specification.toml", {"tokens.seed": [0]}, tmp_path / "sweep"
+    af.sweep(specification, axes, sweep)
+    plan = json.loads((sweep / "sweep.json").read_text(encoding="utf-8"))
+    (sweep / "sweep.json").write_text(json.dumps(plan | {"format": 1}), encoding="utf-8")
+    assert af.open_sweep(sweep).dataset["done"].all()
+    with pytest.raises(RunError, match="counted those of each centre; its results can be read, and new points need"):
+        af.sweep(specification, axes, sweep)
+
+
 @pytest.mark.slow
 def test_a_finished_sweep_is_extended(archive, copied):
     path, file = copied("sweeps/specification-finished"), archive / "specifications" / "swept.toml"

@@ -2,7 +2,8 @@
 
 `python -m tests.kept.write tests/kept/4bf48d24.tar.xz` was run once, with attnflow at commit 4bf48d24, and uses the names
 of that commit. Later versions open, verify, resume and extend what it wrote (`test_kept.py`); the archive is never written
-again, and this file says how each folder came about.
+again, and this file says how each folder came about. `clustered.tar.xz` was made later with the same commit: runs of its
+`specification.toml`, `execute`d to the end and ended by `boundaries.boundaries` at boundary 45.
 """
 
 import io

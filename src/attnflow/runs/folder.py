@@ -16,8 +16,8 @@ from attnflow.runs.environment import environment
 from attnflow.runs.files import checksum, content_hash, write_atomically, writing
 from attnflow.wording import fresh_path, shown
 
-FORMAT = 2
-"""Of the manifest: from 2 on it has a digest of its own."""
+FORMAT = 3
+"""Of the folder: from 2 on the manifest has a digest of its own; from 3 on `n` of clustered tokens counts all of them."""
 ENTRIES: dict[str, Any] = {
     "format": int,
     "name": str,
@@ -182,7 +182,7 @@ class Run:
             raise RunCorrupted(
                 f"the manifest of {str(self.path)!r} cannot be read ({error}); run the spec again."
             ) from None
-        if isinstance(found, dict) and isinstance(other := found.get("format"), int) and other not in (1, FORMAT):
+        if isinstance(found, dict) and isinstance(other := found.get("format"), int) and not 1 <= other <= FORMAT:
             raise RunError(f"{str(self.path)!r} was written in format {other}, this version reads {FORMAT}.")
         if reason := damage(found):
             raise RunCorrupted(f"the manifest of {str(self.path)!r} is damaged ({reason}); run the spec again.")

@@ -5,6 +5,7 @@ import functools
 import inspect
 import json
 import math
+import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from attnflow.axes import Along
 from attnflow.checks import instance, shown
 from attnflow.errors import AttnflowError, InvalidSpec, RunError
 from attnflow.flows import AbstractWork, At
+from attnflow.runs.earlier import LAST_RUNS, counting_all_tokens
 from attnflow.runs.files import content_hash
 from attnflow.runs.folder import Run
 from attnflow.runs.kinds import (
@@ -162,7 +164,13 @@ def spec_of(run: Run, plugins: Given = ()) -> Spec:
             f"{str(run.path.parent)!r}), or read its arrays with xarray.open_zarr."
         )
     loaded = checked(run.path, manifest, plugins)
-    return run.read_spec(lambda text: parse_spec(text, plugins=loaded))
+
+    def parse(text: str) -> Spec:
+        if manifest["format"] <= LAST_RUNS:
+            text = tomli_w.dumps(counting_all_tokens(tomllib.loads(text)))
+        return parse_spec(text, plugins=loaded)
+
+    return run.read_spec(parse)
 
 
 def load_spec(source: str | Path, changes: Sequence[str] = (), plugins: Given = ()) -> Spec:

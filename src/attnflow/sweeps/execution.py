@@ -5,6 +5,7 @@ import dataclasses
 import math
 import os
 import time
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from attnflow.errors import InvalidInput, RunError, RunExists
 from attnflow.flows import AbstractWork
 from attnflow.runs import Spec
 from attnflow.runs.claims import PATIENCE, Watch
+from attnflow.runs.earlier import LAST_SWEEPS, counting_all_tokens
 from attnflow.runs.files import require_writable
 from attnflow.runs.plugins import Given, Plugins
 from attnflow.sweeps.collection import collect
@@ -223,6 +225,13 @@ def _found(
         _keep_plugins(folder, source)
         return plan
     plan = read_plan(folder)
+    if plan.format <= LAST_SWEEPS and plan.source["kind"] == "specification":
+        table = tomllib.loads(plan.source["text"])
+        if counting_all_tokens(table) != table:
+            raise RunError(
+                f"the sweep in {str(folder)!r} was made when `n` of clustered tokens counted those of each centre; its "
+                "results can be read, and new points need another folder."
+            )
     if width is not None and width != plan.width:
         raise RunError(f"the sweep in {str(folder)!r} has groups of at most {plan.width} tasks; leave `width` out.")
     if same_sweep(plan, source, axes, folder):

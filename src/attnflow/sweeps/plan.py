@@ -18,6 +18,7 @@ import numpy as np
 
 from attnflow.axes import GROUP
 from attnflow.errors import AttnflowError, RunCorrupted, RunError, RunExists
+from attnflow.runs.earlier import LAST_SWEEPS
 from attnflow.runs.environment import versions
 from attnflow.sweeps.ranges import Axis, Point, checked, told_apart
 from attnflow.sweeps.ranges import points as points_of
@@ -25,7 +26,8 @@ from attnflow.sweeps.shards import create, patiently
 from attnflow.sweeps.source import TOGETHER, AbstractSource
 from attnflow.wording import shown
 
-FORMAT = 1
+FORMAT = 2
+"""Of the folder: from 2 on `n` of clustered tokens counts all of them."""
 WIDEST = 64
 """Tasks that are done side by side, at most."""
 NUMERICS = ("attnflow", "jax", "jaxlib", "diffrax", "equinox", "numpy", "scipy")
@@ -90,6 +92,8 @@ class Plan:
     pairs: int
     """Pairs of tokens that a group may have, at most; 0: any number."""
     generations: tuple[Generation, ...]
+    format: int = FORMAT
+    """The format of the folder in which it was made."""
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -136,7 +140,7 @@ def read_plan(folder: Path) -> Plan:
     try:
         tables = [json.loads(file.read_text(encoding="utf-8")) for file in files]
         first = tables[0]
-        if first["format"] != FORMAT:
+        if first["format"] not in (LAST_SWEEPS, FORMAT):
             raise RunError(f"{str(folder)!r} is a sweep of format {shown(first['format'])}; use another attnflow.")
         generations = tuple(
             Generation(
@@ -146,7 +150,7 @@ def read_plan(folder: Path) -> Plan:
             for table in tables
         )
         width, together, pairs = (int(first[key]) for key in ("width", "together", "pairs"))
-        found = Plan(first["source"], first["numerics"], width, together, pairs, generations)
+        found = Plan(first["source"], first["numerics"], width, together, pairs, generations, first["format"])
         _consistent(found)
     except FileNotFoundError:
         raise RunError(f"{str(folder)!r} is no sweep: it has no sweep.json; give the folder of a sweep.") from None
