@@ -38,7 +38,7 @@ def expected_modes(beta):
             mp.linspace(0, min(mp.pi * root, 13), 4),
         )
 
-    curved = integral(lambda t: ((b * mp.sin(t) ** 2 - mp.cos(t))) ** 2)
+    curved = integral(lambda t: (b * mp.sin(t) ** 2 - mp.cos(t)) ** 2)
     return root * mp.sqrt(curved / integral(lambda t: (root * mp.sin(t)) ** 2))
 
 
@@ -117,7 +117,9 @@ def draw_samples(rng):
     if family == "pairs":
         places = np.repeat(places, 2)[:count]
     if family == "groups":
-        places = np.repeat(places, 3)[: count + 1] + rng.choice([1e-3, 1e-9, 1e-14]) * rng.standard_normal(count + 1)[:1]
+        places = (
+            np.repeat(places, 3)[: count + 1] + rng.choice([1e-3, 1e-9, 1e-14]) * rng.standard_normal(count + 1)[:1]
+        )
     if family == "lattice":
         places = np.arange(count) + rng.standard_normal() + 0.01 * rng.standard_normal(count)
     return (size * places).tolist()
@@ -205,7 +207,9 @@ BRINK = 2 * math.acos(18 / (1 + math.sqrt(325)))
     draws={"angles": draw_angles},
     relation=lambda a: a["beta"] <= 1e300,
     # without a first harmonic the density is flat to rounding at small beta
-    may_refuse=lambda a: abs(np.exp(1j * np.array(a["angles"])).sum()) < 1e-6 or abs(np.ptp(a["angles"]) - BRINK) < 2e-9,
+    may_refuse=lambda a: (
+        abs(np.exp(1j * np.array(a["angles"])).sum()) < 1e-6 or abs(np.ptp(a["angles"]) - BRINK) < 2e-9
+    ),
     cases=(
         *({"angles": [1.0, 1.0 + BRINK * (1 + share)], "beta": 9.0} for share in (1e-8, -1e-8, 1e-15)),
         {"angles": [0.0, 3.141592653589793], "beta": 1e-3},
