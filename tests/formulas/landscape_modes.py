@@ -117,7 +117,9 @@ def draw_samples(rng):
     if family == "pairs":
         places = np.repeat(places, 2)[:count]
     if family == "groups":
-        places = np.repeat(places, 3)[: count + 1] + rng.choice([1e-3, 1e-9, 1e-14]) * rng.standard_normal(count + 1)[:1]
+        places = (
+            np.repeat(places, 3)[: count + 1] + rng.choice([1e-3, 1e-9, 1e-14]) * rng.standard_normal(count + 1)[:1]
+        )
     if family == "lattice":
         places = np.arange(count) + rng.standard_normal() + 0.01 * rng.standard_normal(count)
     return (size * places).tolist()
@@ -205,7 +207,9 @@ BRINK = 2 * math.acos(18 / (1 + math.sqrt(325)))
     draws={"angles": draw_angles},
     relation=lambda a: a["beta"] <= 1e300,
     # without a first harmonic the density is flat to rounding at small beta
-    may_refuse=lambda a: abs(np.exp(1j * np.array(a["angles"])).sum()) < 1e-6 or abs(np.ptp(a["angles"]) - BRINK) < 2e-9,
+    may_refuse=lambda a: (
+        abs(np.exp(1j * np.array(a["angles"])).sum()) < 1e-6 or abs(np.ptp(a["angles"]) - BRINK) < 2e-9
+    ),
     cases=(
         *({"angles": [1.0, 1.0 + BRINK * (1 + share)], "beta": 9.0} for share in (1e-8, -1e-8, 1e-15)),
         {"angles": [0.0, 3.141592653589793], "beta": 1e-3},
@@ -221,3 +225,64 @@ BRINK = 2 * math.acos(18 / (1 + math.sqrt(325)))
 def count_circle_modes(angles, beta):
     with mp.workdps(60 + int(max(0, math.log10(beta)))):
         return circle_count(angles, beta)
+
+
+# --- modes.py: random samples
+
+
+def estimate(counts):
+    """Mean and standard error of counts."""
+    size = len(counts)
+    mean = mp.mpf(sum(counts)) / size
+    return [mean, mp.sqrt(mp.fsum((count - mean) ** 2 for count in counts) / (size - 1) / size)]
+
+
+RANDOM = {
+    "draws": {
+        "n": lambda rng: int(rng.choice([1, 2, 2, 3, 4, 5])),
+        "samples": lambda rng: int(rng.integers(2, 5)),
+        "seed": lambda rng: int(rng.integers(2**40)),
+    },
+    "result": lambda r: [r.value, r.standard_error],
+    "count": 16,
+    "fresh": 2,
+}
+
+
+@oracle(
+    "landscape.line_modes",
+    **RANDOM,
+    cases=(
+        {"n": 2, "beta": 4.0, "samples": None, "seed": 0},
+        {"n": 9, "beta": 0.0, "samples": None, "seed": 0},
+        {"n": 12, "beta": 30.0, "samples": 3, "seed": 1},
+    ),
+)
+def line_modes(n, beta, samples, seed):
+    if n <= 2 or beta == 0:
+        return [two_point_modes(beta) if n == 2 else 1, 0]
+    rng = np.random.default_rng(seed)
+    return estimate([int(count_line_modes(rng.standard_normal(n).tolist(), beta)) for _ in range(samples)])
+
+
+@oracle(
+    "landscape.circle_modes",
+    **RANDOM,
+    cases=(
+        *({"n": 2, "beta": beta, "samples": None, "seed": 0} for beta in (1e-12, 4.0, 1e12, 1e300)),
+        {"n": 9, "beta": 0.0, "samples": None, "seed": 0},
+        {"n": 12, "beta": 30.0, "samples": 3, "seed": 1},
+    ),
+)
+def circle_modes(n, beta, samples, seed):
+    if n == 1 or beta == 0:
+        return [1, 0]
+    if n == 2:  # two modes from the angle on at which beta sin^2 of its half is the cosine; all angles are as likely
+        low, high = mp.mpf(0), mp.pi / 2
+        for _ in range(200):
+            middle = (low + high) / 2
+            low, high = (middle, high) if beta * mp.sin(middle) ** 2 < mp.cos(middle) else (low, middle)
+        return [2 - low / (mp.pi / 2), 0]
+    rng = np.random.default_rng(seed)
+    draws = [rng.uniform(0, 2 * np.pi, n).tolist() for _ in range(samples)]
+    return estimate([int(count_circle_modes(draw, beta)) for draw in draws])

@@ -8,9 +8,8 @@ from scipy import special as sp
 
 from attnflow.errors import InvalidInput
 from attnflow.special import bessel_ratios
-from attnflow.special.formula import Integers, Reals, formula
+from attnflow.special.formula import Integers, Optional, Reals, formula
 from attnflow.special.numbers import ArrayLike, Numbers
-from attnflow.theory.checks import checked_beta
 from attnflow.theory.landscape.counting import count_circle_modes, count_line_modes, inflection_angle
 from attnflow.wording import shown
 
@@ -110,28 +109,54 @@ def _mean_below(r: Numbers) -> Numbers:
     return np.where(r > 2, _normal(above) * mills / fraction, direct)
 
 
+RANDOM = {
+    "n": Integers(1, 10**7, scalar=True),
+    "samples": Optional(Integers(2, 10**7, scalar=True)),
+    "seed": Integers(0, scalar=True),
+}
+
+
+@formula(**RANDOM, beta=Reals(0.0, scalar=True), relative=2e-15)
 def line_modes(n: int, beta: float, *, samples: int | None = None, seed: int = 0) -> ModeEstimate:
     """Expected number of modes on the line of sum_i e^{-beta (t - X_i)^2/2}, X_i iid standard normal, i = 1, ..., n.
 
-    Exact for n = 1, 2 and for beta = 0 (the limit 1); otherwise the mean over that many random samples of n points,
-    by default 2e5/n of them, at least 100 and at most 2000 (seconds). The order is sqrt(beta log beta) for
-    n^c < beta < n^{2-c} (arXiv:2412.09080). The standard error is 0 also when all samples had equally many modes.
+    Exact for n = 1, 2 and for beta = 0 (the limit 1); otherwise the mean of `count_line_modes` over random samples of n
+    points, with its standard error. The order is sqrt(beta log beta) for n^c < beta < n^{2-c} (arXiv:2412.09080). The
+    standard error is 0 also when all samples had equally many modes.
+
+    Arguments:
+        n: number of points.
+        beta: inverse squared width of the kernel.
+        samples: number of random samples; None for 2e5/n of them, at least 100 and at most 2000 (seconds).
+        seed: of the random samples, which are rows of `np.random.default_rng(seed).standard_normal`.
+
+    Raises:
+        NotAccurate: if rounding decides about a mode of a random sample.
     """
-    _check_number(n, beta, samples)
     if n <= 2 or beta == 0:
         return ModeEstimate(float(two_point_modes(beta)) if n == 2 else 1.0, 0.0, "exact")
     rng = np.random.default_rng(seed)
     return _monte_carlo(n, samples, lambda: count_line_modes(rng.standard_normal(n), beta))
 
 
+@formula(**RANDOM, beta=Reals(0.0, 1e300, scalar=True), relative=2e-15)
 def circle_modes(n: int, beta: float, *, samples: int | None = None, seed: int = 0) -> ModeEstimate:
     """Expected number of modes on the circle of sum_i e^{beta cos(t - theta_i)}, theta_i iid uniform, i = 1, ..., n.
 
     Tends to `expected_modes` as n -> infinity. Exact for n = 1, for beta = 0 (the limit 1), and for n = 2, where it is
-    2 - 2 a/pi with cos(a) = beta sin(a)^2: there are two modes when the angle is more than 2 a. Otherwise Monte Carlo,
-    with defaults as in `line_modes`.
+    2 - 2 a/pi with cos(a) = beta sin(a)^2: there are two modes when the angle is more than 2 a. Otherwise the mean of
+    `count_circle_modes` over random samples of n angles, with its standard error, which is 0 also when all samples had
+    equally many modes.
+
+    Arguments:
+        n: number of angles.
+        beta: inverse temperature.
+        samples: number of random samples; None for 2e5/n of them, at least 100 and at most 2000 (seconds).
+        seed: of the random samples, which are rows of `np.random.default_rng(seed).uniform(0, 2 pi)`.
+
+    Raises:
+        NotAccurate: if rounding decides about a mode of a random sample.
     """
-    _check_number(n, beta, samples)
     if n <= 2 or beta == 0:
         return ModeEstimate(2 - 2 * inflection_angle(beta) / np.pi if n == 2 else 1.0, 0.0, "exact")
     rng = np.random.default_rng(seed)
@@ -146,11 +171,3 @@ def _monte_carlo(n: int, samples: int | None, draw: Callable[[], int]) -> ModeEs
 
 def _normal(r: Numbers) -> Numbers:
     return np.exp(-0.5 * r**2) / np.sqrt(2 * np.pi)
-
-
-def _check_number(n: int, beta: float, samples: int | None) -> None:
-    checked_beta(beta)
-    if n != int(n) or n < 1:
-        raise InvalidInput(f"n is {n!r}; it must be an integer of at least 1.")
-    if samples is not None and (samples != int(samples) or samples < 2):
-        raise InvalidInput(f"samples is {samples!r}; it must be an integer of at least 2, or None.")
