@@ -28,7 +28,7 @@ from attnflow.theory.random_layers.gaussian_softmax import REACH, common_weight
 
 FINEST = 256
 """The largest degree of the polynomials that stand for f and g."""
-NEWS = 1e-6
+NEWS = 2e-5
 """The largest difference between log f, log g and the last but one polynomial; the last has the square of its error."""
 STEEPEST = 1e3
 """The largest finite logit scale; hardmax is inf."""
@@ -134,9 +134,7 @@ def simplex_path(
 
 
 @formula(n=TOKENS, b=LOGIT_SCALE, overlap=Reals(-1.0, 1.0), d=DIMENSION, overlap0=START, relative=1e-8)
-def collapse_time(
-    n: int, b: float, overlap: ArrayLike, *, d: float = math.inf, overlap0: float = 0.0
-) -> Numbers:
+def collapse_time(n: int, b: float, overlap: ArrayLike, *, d: float = math.inf, overlap0: float = 0.0) -> Numbers:
     """The time tau at which n tokens, from the common overlap `overlap0`, reach the common overlap `overlap`.
 
     The integral of d gamma/D(gamma), D of `simplex_drift`; for b = 0 and d = inf it is
@@ -176,7 +174,9 @@ def collapse_time(
 def _speed(n: int, b: float, d: float, overlap0: float) -> Callable[[np.ndarray], np.ndarray]:
     """v' = D(gamma)/((1-gamma) u) as a function of v, with f and g interpolated."""
     if 1 + (n - 1) * overlap0 < SMALLEST_MEAN:
-        raise NotAccurate(f"1 + (n-1) overlap0 is below {SMALLEST_MEAN}: the tokens nearly cancel; start from a larger overlap.")
+        raise NotAccurate(
+            f"1 + (n-1) overlap0 is below {SMALLEST_MEAN}: the tokens nearly cancel; start from a larger overlap."
+        )
     # D >= 0 at overlap 0: what starts above stays above
     widest = 1.0 if overlap0 >= 0 else n / (n - 1)
     interpolated = _interpolated(n, b, math.sqrt(widest))
