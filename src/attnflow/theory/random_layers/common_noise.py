@@ -120,7 +120,7 @@ def _order_transform(q: np.ndarray, u: np.ndarray) -> np.ndarray:
     """G(q^2) = int e^{-q^2 tau} E u(tau) dtau, which solves (1-u)^2 (u d/du)^2 G/4 - q^2 G + u = 0.
 
     A power series in u plus the solution u^{2q} (1-u)^{1-a} 2F1 that is small at u = 0, and one in 1-u plus
-    (1-u)^a u^{-2q} 2F1, which is small at u = 1; a = (1 + sqrt(1+16 q^2))/2. Values and slopes of both agree at u = 1/2.
+    (1-u)^a u^{-2q} 2F1, which is small at u = 1; a = (1 + sqrt(1+16 q^2))/2. Values and slopes agree at u = 1/2.
     """
     root = np.sqrt(1 + 16 * q * q)
     bend = 1 / (4 * q + root)  # = sqrt(1+16 q^2) - 4 q
