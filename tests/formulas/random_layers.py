@@ -691,7 +691,9 @@ def is_fast(n, b):
 
 
 def levels(rng):
-    return float(rng.choice([rng.uniform(0, 0.95), 10.0 ** -rng.integers(2, 16), 1 - 10.0 ** -rng.integers(2, 16), 1.0]))
+    return float(
+        rng.choice([rng.uniform(0, 0.95), 10.0 ** -rng.integers(2, 16), 1 - 10.0 ** -rng.integers(2, 16), 1.0])
+    )
 
 
 def starts(rng):
@@ -720,7 +722,11 @@ def collapse_time(n, b, overlap, d, overlap0):
     if overlap == 1:
         return mp.inf
     begin, end = real(overlap0, overlap)
-    way = mp.log((1 + (n - 1) * end) / (1 + (n - 1) * begin) * (1 - begin) / (1 - end)) if end > 1e-40 else (end - begin) * n  # from 0
+    way = (
+        mp.log((1 + (n - 1) * end) / (1 + (n - 1) * begin) * (1 - begin) / (1 - end))
+        if end > 1e-40
+        else (end - begin) * n
+    )  # from 0
     time = stretch_time(logit(overlap0, n), 0, LONG(mp.nstr(way, 25)), n, b, d)
     return exact_number(time) if np.isfinite(time) else mp.inf
 
@@ -855,10 +861,7 @@ def listed(predictions):
     "random_layers.predict_layers",
     draws={**SIZES, "d_k": lambda rng: 10**6},
     relation=lambda a: has_fast_network(a) and (a["logit_scale"] == 0 or a["context"] == 2),
-    cases=(
-        {"layers": 40, "heads": 1, "d": 8, "d_k": 7, "context": 2, "step": 0.5, "logit_scale": 0.5},
-        {"layers": 40, "heads": 1, "d": 8, "d_k": 7, "context": 2, "step": 0.5, "logit_scale": math.inf},
-    ),
+    cases=({"layers": 40, "heads": 1, "d": 8, "d_k": 7, "context": 2, "step": 0.5, "logit_scale": math.inf},),
     result=listed,
     count=5,
     fresh=0,

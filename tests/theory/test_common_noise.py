@@ -145,5 +145,5 @@ def test_modes_of_one_layer_from_the_uniform_start():
     ],
 )
 def test_refusals(call):
-    with pytest.raises(ValueError, match=r" is .*(must|number)"):
+    with pytest.raises(ValueError, match=r" is .*(must|number|give)"):
         call()

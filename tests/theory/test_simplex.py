@@ -291,6 +291,7 @@ def test_long_contexts_and_cold_ones():
         lambda: theory.random_layers.simplex_weights(5, -1.0, 0.5),
         lambda: theory.random_layers.simplex_weights(5, 1.0, 1.5),
         lambda: theory.random_layers.simplex_weights(5, 1e4, 1 - 1e-9),
+        lambda: theory.random_layers.collapse_time(5, 1.0, 0.1, overlap0=-0.2499),
         lambda: theory.random_layers.simplex_drift(-0.3, 5, 1.0),
         lambda: theory.random_layers.simplex_drift(0.3, 1, 1.0),
         lambda: theory.random_layers.simplex_drift(0.3, 5, -1.0),
@@ -304,5 +305,5 @@ def test_long_contexts_and_cold_ones():
     ],
 )
 def test_refusals(call):
-    with pytest.raises(ValueError, match=r" is .*(must|need|lies|is one number|takes|start)"):
+    with pytest.raises(ValueError, match=r" is .*(must|need|give|lies|is one number|takes|start)"):
         call()

@@ -108,9 +108,10 @@ def _early_order(u: np.ndarray, time: np.ndarray) -> np.ndarray:
         mean = mean + np.where(u <= 0.5, kept, (k == 0) - lost)
         n = np.arange(len(powers))
         powers = np.convolve(powers * n * n / 4, [1.0, -2.0, 1.0])
-        stay, rise, twice = (np.pad(complement * size / 4, pad) for size, pad in (
-            (n * (n - 1), (0, 2)), (-n * (2 * n - 1), (1, 1)), (n * n, (2, 0))
-        ))
+        stay, rise, twice = (
+            np.pad(complement * size / 4, pad)
+            for size, pad in ((n * (n - 1), (0, 2)), (-n * (2 * n - 1), (1, 1)), (n * n, (2, 0)))
+        )
         complement = stay + rise + twice
     return mean
 
@@ -118,8 +119,8 @@ def _early_order(u: np.ndarray, time: np.ndarray) -> np.ndarray:
 def _order_transform(q: np.ndarray, u: np.ndarray) -> np.ndarray:
     """G(q^2) = int e^{-q^2 tau} E u(tau) dtau, which solves (1-u)^2 (u d/du)^2 G/4 - q^2 G + u = 0.
 
-    A power series in u plus the solution u^{2q} (1-u)^{1-a} 2F1 that is small at u = 0, and one in 1-u plus the solution
-    (1-u)^a u^{-2q} 2F1 that is small at u = 1, a = (1 + sqrt(1+16 q^2))/2. Values and slopes of both agree at u = 1/2.
+    A power series in u plus the solution u^{2q} (1-u)^{1-a} 2F1 that is small at u = 0, and one in 1-u plus
+    (1-u)^a u^{-2q} 2F1, which is small at u = 1; a = (1 + sqrt(1+16 q^2))/2. Values and slopes agree at u = 1/2.
     """
     root = np.sqrt(1 + 16 * q * q)
     bend = 1 / (4 * q + root)  # = sqrt(1+16 q^2) - 4 q
@@ -145,10 +146,14 @@ def _order_transform(q: np.ndarray, u: np.ndarray) -> np.ndarray:
     share = (one_slope - zero_slope - fall * (one_half - zero_half)) / (rise - fall)
     homogeneous = np.where(
         low,
-        share * np.exp(2 * q * np.log(2 * u) + (1 - root) / 2 * np.log(2 * (1 - u)))
-        * _gauss_series((1 - bend) / 2, 1 + 4 * q, near)[0] / first,
-        (zero_half - one_half + share) * np.exp((1 + root) / 2 * np.log(2 * (1 - u)) - 2 * q * np.log(2 * u))
-        * _gauss_series((1 + bend) / 2, 1 + root, near)[0] / second,
+        share
+        * np.exp(2 * q * np.log(2 * u) + (1 - root) / 2 * np.log(2 * (1 - u)))
+        * _gauss_series((1 - bend) / 2, 1 + 4 * q, near)[0]
+        / first,
+        (zero_half - one_half + share)
+        * np.exp((1 + root) / 2 * np.log(2 * (1 - u)) - 2 * q * np.log(2 * u))
+        * _gauss_series((1 + bend) / 2, 1 + root, near)[0]
+        / second,
     )
     return series + homogeneous
 

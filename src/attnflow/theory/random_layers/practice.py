@@ -138,7 +138,9 @@ def _overlaps(limit: Regime, layers: int, d: int, context: int, b: float) -> lis
 def _knobs(d: int, context: int, b: float) -> Prediction:
     """Elasticities of the layer at which the overlap passes 1/2: it is the collapse time times heads/step^2."""
     name = "elasticities of the collapse layer"
-    conditions = "d log(layer)/d log(knob) over 5 % to both sides, the other knobs fixed; those of step and heads are exact"
+    conditions = (
+        "d log(layer)/d log(knob) over 5 % to both sides, the other knobs fixed; those of step and heads are exact"
+    )
     up, down = 1.05, 1 / 1.05
     sizes = max(context + 1, round(context * up)), max(2, round(context * down))
     scales = (b * up, b * down) if 0 < b < STEEPEST / up else (b, b)

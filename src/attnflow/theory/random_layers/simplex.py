@@ -28,7 +28,7 @@ from attnflow.theory.random_layers.gaussian_softmax import REACH, common_weight
 
 FINEST = 256
 """The largest degree of the polynomials that stand for f and g."""
-NEWS = 1e-6
+NEWS = 2e-5
 """The largest difference between log f, log g and the last but one polynomial; the last has the square of its error."""
 STEEPEST = 1e3
 """The largest finite logit scale; hardmax is inf."""
