@@ -163,8 +163,9 @@ ADVERSARIES = {
     "no mode": density([1.0, 1.0], [0.3], 0),
     "two modes of one angle": density([1.0, 1.0], [0.3], 2),
     "the mode after the start twice": density([1.0, 1.0], [0.3], 2, start=0.26),
+    "curvatures for slopes": density([1.0, 1.0], [1.0, 2.0, 4.0], 2),
     "half of the circle": density([9.0, 9.0], [1.0, 4.0], 1, start=0.0),
-    "two near modes as one": density([2000.0, 2000.0], [1.0, 1.08, 4.0], 2),
+    "two near modes as one": density([2000.0, 2000.0], [1.0, 1.08], 1),
     "two modes in the first piece": density([2e4, 2e4], [1.0, 1.025], 1, start=0.996),
     # two point masses come from 1.5 to 0.5 in 225.28 under USA0, to 1.2 in 197.7, and twice as fast under SA
     "225.28 is 225.5": apart(8.0, "USA0", 0.5, 225.5, [0.0, 1.5]),
@@ -317,10 +318,6 @@ ADVERSARIES = {
     # two antipodal tokens in a ball part slowly at first; those at its border have met by then
     "an error beyond its tube": flow([0.0, PI], 4.0, [0.0, 5224.219], 2, [0.0, PI], 0.5, ball=0.05),
     "the second token elsewhere": flow([0.0, 2.0], 2.0, [0.0, 0.5], 6, [0.013, 2.5], 1e-2),
-    "backwards with errors that shrink": flow(
-        [0.0, 2.0], 2.0, [0.0, -0.5], 1, [-0.013384324498856836, 2.0133843244988567], 1e-5
-    ),
-    "a negative ball (no proof)": flow([0.0, 2.0], 2.0, [0.0, 0.5], 6, [0.013, 1.987], 1e-2, ball=-1e-2),
     "USA is USA0": flow([0.0, 2.0], 2.0, [0.0, 0.5], 6, [0.013, 1.987], 1e-2, model="USA"),
     "masses that are true": flow([0.0, 2.0], 2.0, [0.0, 0.5], 6, [0.013, 1.987], 1e-2, masses=[True, True]),
     "a triangle": consensus([0.0, 2.1, 4.2], 2.0),
@@ -416,7 +413,6 @@ ADVERSARIES = {
     "the nearest pair is the last": apart(8.0, "USA0", 0.5, 290.0, [0.0, 2.3, 3.8]),
     "degree true": degree([1.0, 1.0], 2, True),
     "beta true": degree([True, True], 2, 1),
-    "beta NaN": degree([math.nan, math.nan], 2, 1),
     "one more claim": degree([1.0, 1.0], 2, 1) | {"claims": {"beta": [1.0, 1.0], "d": 2, "degree": 1, "besides": 1}},
     "one more name": degree([1.0, 1.0], 2, 1) | {"besides": 1},
     "another format": degree([1.0, 1.0], 2, 1) | {"format": 2},
