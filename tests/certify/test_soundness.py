@@ -6,8 +6,9 @@ from functools import cache
 import pytest
 
 from tests.certify.adversaries import ADVERSARIES
-from tests.certify.mutants import MUTANTS, WITHOUT, Replacement
+from tests.certify.mutants import MUTANTS, Replacement
 from tests.certify.mutated import SOURCES, Checker, remembering
+from tests.certify.without import WITHOUT
 
 
 @pytest.fixture(autouse=True, scope="module")
