@@ -39,7 +39,7 @@ CASE, ALONE, COSTLY, HEAVY = 0.1, 1.0, 0.5, 3.0
 """CPU seconds: of a case that leaves `make test` if its test has a cheaper one; of one that leaves it although it is the
 only case of its test; of a study that takes its turn if its test has a cheaper study; of one that does so anyway."""
 RECORDS = FOLDER.parent / "campaigns" / "records"
-STAYS = ("tests/cli/", "tests/runs/test_folder.py::test_kill_minus_nine")
+STAYS = ("tests/certify/test_soundness.py", "tests/cli/", "tests/runs/test_folder.py::test_kill_minus_nine")
 
 
 @functools.cache

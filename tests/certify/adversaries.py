@@ -163,8 +163,9 @@ ADVERSARIES = {
     "no mode": density([1.0, 1.0], [0.3], 0),
     "two modes of one angle": density([1.0, 1.0], [0.3], 2),
     "the mode after the start twice": density([1.0, 1.0], [0.3], 2, start=0.26),
+    "curvatures for slopes": density([1.0, 1.0], [1.0, 2.0, 4.0], 2),
     "half of the circle": density([9.0, 9.0], [1.0, 4.0], 1, start=0.0),
-    "two near modes as one": density([2000.0, 2000.0], [1.0, 1.08, 4.0], 2),
+    "two near modes as one": density([2000.0, 2000.0], [1.0, 1.08], 1),
     "two modes in the first piece": density([2e4, 2e4], [1.0, 1.025], 1, start=0.996),
     # two point masses come from 1.5 to 0.5 in 225.28 under USA0, to 1.2 in 197.7, and twice as fast under SA
     "225.28 is 225.5": apart(8.0, "USA0", 0.5, 225.5, [0.0, 1.5]),
@@ -175,9 +176,7 @@ ADVERSARIES = {
     "a negative mass": apart(8.0, "USA0", 0.5, 67.0, [0.0, 1.5, 4.0], masses=[2.0, 2.0, -3.0]),
     "a cap of two tokens": apart(8.0, "USA0", 0.5, 200.0, [0.0, 0.3, 1.5], groups=[0, 0, 1], centres=[0.0, 1.5]),
     "the farthest of three pairs": apart(8.0, "USA0", 0.5, 900.0, [0.0, 1.5, 3.8]),
-    "a light and a heavy token": apart(
-        8.0, "SA", 1.45, 11.68, [0.0, 1.5, 3.1, 4.75], masses=[0.05, 0.55, 0.2, 0.2]
-    ),
+    "a light and a heavy token": apart(8.0, "SA", 1.45, 11.68, [0.0, 1.5, 3.1, 4.75], masses=[0.05, 0.55, 0.2, 0.2]),
     "centres opposite": apart(8.0, "USA0", 0.5, 290.0, [0.0, 1.5], centres=[PI, 1.5 + PI]),
     "repulsion": apart(-8.0, "USA0", 3.0, 1.4239e-7, [0.0, 3.1]),
     "below the peak (no proof)": apart(8.0, "USA0", 0.2, 110.0, [0.0, 1.5]),
@@ -189,9 +188,7 @@ ADVERSARIES = {
     ),
     # radii below the distance of the end from where these tokens, or tokens in the ball, come
     "a step of order 1": flow([0.0, 2.0], 2.0, [0.0, 0.5], 1, [0.013384324498856836, 1.9866156755011433], 4.2e-4),
-    "a step through the peak": flow(
-        [0.0, 0.8635344542537498], 2.0, [0.0, 1.0], 1, [0.18864560866774333, PEAK], 7.3e-3
-    ),
+    "a step through the peak": flow([0.0, 0.8635344542537498], 2.0, [0.0, 1.0], 1, [0.18864560866774333, PEAK], 7.3e-3),
     "unequal masses": flow(
         [0.0, 2.5],
         1.0,
@@ -226,9 +223,7 @@ ADVERSARIES = {
     "nearly no mass": flow([0.0, 2.5], 60.0, [0.0, 0.125], 4, [0.0, 2.5], 1e-2, model="SA", masses=[1e-300, 1.0]),
     "the other model": flow([0.0, 2.0], 2.0, [0.0, 0.5], 1, [0.025280209599568924, 1.974719790400431], 1.1e-2),
     "half as fast": flow([0.0, 2.0], 2.0, [0.0, 0.5], 1, [0.006692162249428418, 1.9933078377505715], 7e-3),
-    "rough steps": flow(
-        [0.0, 3.0], 0.5, [0.0, 0.25, 0.5, 0.75, 1.0], 6, [0.24609375, 2.75244140625], 0.2, ball=1e-3
-    ),
+    "rough steps": flow([0.0, 3.0], 0.5, [0.0, 0.25, 0.5, 0.75, 1.0], 6, [0.24609375, 2.75244140625], 0.2, ball=1e-3),
     "a quarter of the time": flow(
         [0.0, 2.0], 1.0, [0.0, 0.25], 5, [0.028662316015307856, 1.9713376839846921], 1e-3, until=1.0
     ),
@@ -241,7 +236,9 @@ ADVERSARIES = {
     "slopes of a constant normaliser": flow(
         [0.0, 1.5], 4.0, [0.0, 0.25], 4, [0.006055286032911284, 1.4939447139670887], 6.58e-8, model="SA"
     ),
-    "no normaliser": flow([0.0, 2.8], 0.5, [0.0, 0.5], 3, [0.034865167482289114, 2.7651348325177105], 6.62e-4, model="SA"),
+    "no normaliser": flow(
+        [0.0, 2.8], 0.5, [0.0, 0.5], 3, [0.034865167482289114, 2.7651348325177105], 6.62e-4, model="SA"
+    ),
     "sines for cosines": flow(
         [0.0, 1.5],
         4.0,
@@ -317,10 +314,6 @@ ADVERSARIES = {
     # two antipodal tokens in a ball part slowly at first; those at its border have met by then
     "an error beyond its tube": flow([0.0, PI], 4.0, [0.0, 5224.219], 2, [0.0, PI], 0.5, ball=0.05),
     "the second token elsewhere": flow([0.0, 2.0], 2.0, [0.0, 0.5], 6, [0.013, 2.5], 1e-2),
-    "backwards with errors that shrink": flow(
-        [0.0, 2.0], 2.0, [0.0, -0.5], 1, [-0.013384324498856836, 2.0133843244988567], 1e-5
-    ),
-    "a negative ball (no proof)": flow([0.0, 2.0], 2.0, [0.0, 0.5], 6, [0.013, 1.987], 1e-2, ball=-1e-2),
     "USA is USA0": flow([0.0, 2.0], 2.0, [0.0, 0.5], 6, [0.013, 1.987], 1e-2, model="USA"),
     "masses that are true": flow([0.0, 2.0], 2.0, [0.0, 0.5], 6, [0.013, 1.987], 1e-2, masses=[True, True]),
     "a triangle": consensus([0.0, 2.1, 4.2], 2.0),
@@ -383,9 +376,7 @@ ADVERSARIES = {
     "a list up to 0.75 (no proof)": at_half(ROOTS, [ONE, TWO, THREE], beta=[0.5, 0.75]),
     "a list with a hole (no proof)": equilibria([(HALF, ROOTS, 0.3), ([0.6, 0.6], ROOTS, 0.3)], [ONE, TWO, THREE]),
     "a list over a bifurcation": equilibria([([-0.8, 1.8], ROOTS, 0.3)], [ONE, TWO, THREE]),
-    "consensus as a root": with_radii(
-        at_half([[0.0, 0.0], *ROOTS], [ONE, ONE, TWO, THREE]), 0.05, 0.3, 0.3, 0.3
-    ),
+    "consensus as a root": with_radii(at_half([[0.0, 0.0], *ROOTS], [ONE, ONE, TWO, THREE]), 0.05, 0.3, 0.3, 0.3),
     "a root that is none": with_radii(
         at_half([*ROOTS, [1.0, 2.0]], [ONE, TWO, THREE, of([1, 1, 1], 2, 12)]), 0.3, 0.3, 0.3, 1e-3
     ),
@@ -416,7 +407,6 @@ ADVERSARIES = {
     "the nearest pair is the last": apart(8.0, "USA0", 0.5, 290.0, [0.0, 2.3, 3.8]),
     "degree true": degree([1.0, 1.0], 2, True),
     "beta true": degree([True, True], 2, 1),
-    "beta NaN": degree([math.nan, math.nan], 2, 1),
     "one more claim": degree([1.0, 1.0], 2, 1) | {"claims": {"beta": [1.0, 1.0], "d": 2, "degree": 1, "besides": 1}},
     "one more name": degree([1.0, 1.0], 2, 1) | {"besides": 1},
     "another format": degree([1.0, 1.0], 2, 1) | {"format": 2},

@@ -210,8 +210,8 @@ class _Slice:
         y, v = np.linalg.inv(middle), np.linalg.eigh(middle)[1]
         step = max(float(iv.mpf(int(e[0])).b) for e in residual.between(y).sizes()) * 2.0 ** -(residual.scale + 60)
         step = float(np.nextafter(step * (1 + 1e-12), 1))
-        need(self._reach(centre, y, radius, step) < radius, f"the box of the root {centre} is not mapped into itself")
         small, tried = self._reach(centre, y, radius, step), max(2 * step, 1e-13)
+        need(small < radius, f"the box of the root {centre} is not mapped into itself")
         while tried < radius:
             reach = self._reach(centre, y, tried, step)
             if reach < tried:
