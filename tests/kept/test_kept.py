@@ -162,7 +162,7 @@ def test_clustered_tokens_keep_their_number(tmp_path):
     af.runs.extend(finished, 6.0)
     after = opened(finished)
     assert (after.sizes["token"], after["time"].values[-1]) == (18, 6.0)
-    np.testing.assert_allclose(after["positions"][: before.sizes["time"]], before["positions"], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(after["positions"][: before.sizes["time"]], before["positions"], rtol=0, atol=OTHERWISE)
 
     specification, axes, sweep = tmp_path / "clustered" / "specification.toml", {"tokens.seed": [0]}, tmp_path / "sweep"
     af.sweep(specification, axes, sweep)

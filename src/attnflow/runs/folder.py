@@ -17,7 +17,7 @@ from attnflow.runs.files import checksum, content_hash, write_atomically, writin
 from attnflow.wording import fresh_path, shown
 
 FORMAT = 3
-"""Of the folder: from 2 on the manifest has a digest of its own; from 3 on `n` of clustered tokens counts all of them."""
+"""Of the folder: from 2 on the manifest has a digest; from 3 on `n` of clustered tokens counts all of them."""
 ENTRIES: dict[str, Any] = {
     "format": int,
     "name": str,
