@@ -205,7 +205,7 @@ def _interpolated(n: int, b: float, widest: float) -> Callable[[np.ndarray], tup
         return np.sinh(scale * y) / b if scale else widest * y
 
     def values(y: np.ndarray) -> np.ndarray:
-        return np.log(np.stack(_weights(1 - place(y) ** 2, n, b), axis=-1))
+        return np.log(np.stack(_weights(np.maximum(1 - place(y) ** 2, -1 / (n - 1)), n, b), axis=-1))
 
     degree, y = 8, (1 - np.cos(np.pi * np.arange(9) / 8)) / 2
     logs, news = values(y), math.inf
