@@ -239,7 +239,14 @@ def ramp_switch_point(k):
     return beta + step, growth[0] + step * rate(k, beta, 2)
 
 
-@oracle("uniform.ramp_switch", relation=lambda a: a["k"] <= 10, cases=({"k": 6},), count=3, quick=4, fresh=0)
+@oracle(
+    "uniform.ramp_switch",
+    relation=lambda a: a["k"] <= 10,
+    cases=({"k": 6}, {"k": 40}),
+    count=3,
+    quick=4,
+    fresh=0,
+)
 def ramp_switch(k):
     return list(ramp_switch_point(k))
 
@@ -921,7 +928,12 @@ def degree_weight(k, beta, d):
 @oracle(
     "uniform.truncation_degree",
     relation=lambda a: a["beta"] <= 30,
-    cases=({"tol": 1e-290, "beta": 1.0, "d": 3}, {"tol": 0.5, "beta": 90.0, "d": 10**6}),
+    cases=(
+        {"tol": 1e-290, "beta": 1.0, "d": 3},
+        {"tol": 0.5, "beta": 90.0, "d": 10**6},
+        {"tol": 1e-12, "beta": 1e4, "d": 2},
+        {"tol": 1e-100, "beta": 300.0, "d": 100},
+    ),
 )
 def truncation_degree(tol, beta, d):
     mp.mp.dps = 40 + int(-mp.log10(tol))
