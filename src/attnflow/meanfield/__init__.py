@@ -18,9 +18,10 @@ from attnflow.meanfield.analysis.chaos import (
     linearised_distance,
 )
 from attnflow.meanfield.analysis.distances import observable_distance, quadrature_error
+from attnflow.meanfield.analysis.energies import free_energy
 from attnflow.meanfield.analysis.linearised import Linearised, Stability, linearised, rotations, stability
 from attnflow.meanfield.analysis.onset import Bifurcation, bifurcation
-from attnflow.meanfield.analysis.stationary import Stationary, branch, free_energy, stationary
+from attnflow.meanfield.analysis.stationary import Stationary, branch, stationary
 from attnflow.meanfield.cells.evolve import EvolveCells, evolve_cells
 from attnflow.meanfield.cells.flow import CellFlow
 from attnflow.meanfield.cells.grid import Cells, cells_from_density, circle_cells, hand_over, zonal_cells

@@ -17,6 +17,7 @@ from attnflow.checks import instance, whole
 from attnflow.errors import InvalidInput
 from attnflow.feasible import length
 from attnflow.fields import AbstractField
+from attnflow.meanfield.cells.nodes import PHASE, log_sine, nodes_in, parts
 from attnflow.meanfield.harmonics.basis import CircleBasis, ZonalBasis
 from attnflow.meanfield.harmonics.density import Density
 from attnflow.meanfield.harmonics.model import as_model
@@ -30,12 +31,6 @@ from attnflow.tokens import Tokens
 CELL = 16
 """Numbers that are stored for a cell, at least."""
 COUNT = Integers(8, scalar=True)
-GAUSS = np.polynomial.legendre.leggauss(16)
-PANELS = 2.0 ** np.arange(7)
-"""Ends of the panels of `_nodes`, in units of the angle at which the uniform measure falls by 1/e."""
-PHASE = 8.0
-"""How far the phase of a density turns over a panel of `_nodes` at most; 16 nodes integrate that to rounding."""
-MOST_NODES = 2**20
 TOLERANCE = 1e-8
 """How far from 1 the masses may sum."""
 FLOOR = 1e-12
@@ -131,13 +126,13 @@ def zonal_cells(dim: int, count: int) -> Cells:
     """
     length("count", count, COUNT.low, CELL)
     log_sums, centroids = np.empty(count), np.empty(count)
-    for part in _parts(count):
-        polar, is_beyond, shares, log_sums[part] = _nodes(dim, count, part)
+    for part in parts(count):
+        polar, is_beyond, shares, log_sums[part] = nodes_in(dim, count, part)
         centroids[part] = np.sum(shares * np.where(is_beyond, np.pi - polar, polar), axis=1)
     total = sp.logsumexp(log_sums)
     inner = np.arange(1, count)
     log_area = np.full(count + 1, -np.inf)
-    log_area[1:-1] = (dim - 2) * _log_sine(np.pi * np.minimum(inner, count - inner) / count) - total
+    log_area[1:-1] = (dim - 2) * log_sine(np.pi * np.minimum(inner, count - inner) / count) - total
     edges = np.pi * np.arange(count + 1) / count
     return Cells(dim, count, True, edges, log_sums - total, log_area, centroids)
 
@@ -168,8 +163,8 @@ def cells_from_density(cells: Cells, density: Density) -> np.ndarray:
     if cells.zonal:
         mean = np.empty(cells.count)
         pieces = math.ceil(basis.degree * cells.width / (2 * PHASE))
-        for part in _parts(cells.count, pieces):
-            polar, is_beyond, shares, _ = _nodes(cells.dim, cells.count, part, pieces)
+        for part in parts(cells.count, pieces):
+            polar, is_beyond, shares, _ = nodes_in(cells.dim, cells.count, part, pieces)
             heights = np.where(is_beyond, -np.cos(polar), np.cos(polar))
             # a share of 0 is one of a node beyond the cell, or of one where the density may leave the range of floats
             values = np.where(shares > 0, np.asarray(density(heights=heights)), 0.0)
@@ -367,53 +362,3 @@ def _expm1_over(logs: np.ndarray, beta: float) -> np.ndarray:
 
 def _log1p_over(values: np.ndarray, beta: float) -> np.ndarray:
     return np.asarray(np.log1p(beta * values) / beta if beta > 0 else values)
-
-
-def _parts(count: int, pieces: int = 1) -> list[slice]:
-    """Slices of the cells for which a table of `_nodes` stays small."""
-    size = max(1, MOST_NODES // (2 * pieces * len(PANELS) * len(GAUSS[0])))
-    return [slice(start, min(start + size, count)) for start in range(0, count, size)]
-
-
-def _log_sine(theta: np.ndarray) -> np.ndarray:
-    """log sin of angles from 0 to pi/2, with all digits near pi/2 as well."""
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.where(theta < 0.8, np.log(np.sin(theta)), 0.5 * np.log1p(-(np.cos(theta) ** 2))))
-
-
-def _nodes(dim: int, count: int, part: slice, pieces: int = 1) -> tuple[np.ndarray, ...]:
-    """Nodes in the cells `part` of `count` equal ones, and their weights against sin^{dim-2}.
-
-    Every half of a cell is divided from its end b at the greater sine into panels that grow by factors of 2, the first
-    one the angle at which sin^{dim-2} falls by 1/e: tan(b)/(dim - 2), or (dim - 2)^{-1/2} at the equator. As log sin is
-    concave the weight falls at least by e^{-64} over all panels, and by at most e^{-32} over one, which 16 Gauss nodes
-    integrate to rounding. `pieces` divides every panel further, for densities that oscillate.
-
-    Returns:
-        The angles of all nodes to the nearest pole, whether that is the last one, and their shares of the cell, (cell,
-        node); the logarithm of the integral of sin^{dim-2} over each cell.
-    """
-    power, width, cell = dim - 2, np.pi / count, np.arange(part.start, part.stop)
-    nearest = np.minimum(cell, count - 1 - cell)  # number of the cell from its pole
-    middle = (2 * nearest + 1) * (width / 2)
-    # the second half of the middle one of an odd number of cells is the mirror image of the first
-    is_middle = 2 * nearest + 1 == count
-    ends = np.stack([middle, np.where(is_middle, middle, (nearest + 1) * width)], axis=1)  # (cell, half)
-    ends = np.minimum(ends, np.pi / 2)
-    is_beyond = np.stack([2 * cell >= count, (2 * cell >= count) | is_middle], axis=1)
-    with np.errstate(divide="ignore"):
-        scale = np.minimum(np.tan(ends) / power, power**-0.5) if power else np.full(ends.shape, np.inf)
-    cuts = np.minimum(scale[..., None] * PANELS, width / 2)
-    cuts = np.concatenate([np.zeros((*ends.shape, 1)), cuts], axis=2)
-    low, lengths = cuts[..., :-1], np.diff(cuts)
-    used = (lengths > 0).any(axis=(0, 1))
-    low, lengths = low[..., used, None, None], lengths[..., used, None, None] / pieces
-    below = low + lengths * (np.arange(pieces)[:, None] + (1 + GAUSS[0]) / 2)  # (cell, half, panel, piece, node)
-    polar = (ends[..., None, None, None] - below).reshape(len(cell), -1)
-    is_beyond = np.repeat(is_beyond, polar.shape[1] // 2, axis=1)
-    # sin(b - u)/sin b = 1 - (2 sin^2(u/2) + sin u/tan b) keeps the digits of its power; b is the inner end of the cell
-    inner, away = ends[:, 1:], ((ends[:, 1:] - ends)[..., None, None, None] + below).reshape(len(cell), -1)
-    fall = np.log1p(-(2 * np.sin(away / 2) ** 2 + np.sin(away) / np.tan(inner)))
-    weights = np.broadcast_to(lengths / 2 * GAUSS[1], below.shape).reshape(len(cell), -1) * np.exp(power * fall)
-    sums = np.sum(weights, axis=1)
-    return polar, is_beyond, weights / sums[:, None], np.log(sums) + power * _log_sine(inner[:, 0])
