@@ -109,14 +109,12 @@ def _mean_below(r: Numbers) -> Numbers:
     return np.where(r > 2, _normal(above) * mills / fraction, direct)
 
 
-RANDOM = {
-    "n": Integers(1, 10**7, scalar=True),
-    "samples": Optional(Integers(2, 10**7, scalar=True)),
-    "seed": Integers(0, scalar=True),
-}
+NUMBER = Integers(1, 10**7, scalar=True)
+SAMPLES = Optional(Integers(2, 10**7, scalar=True))
+SEED = Integers(0, scalar=True)
 
 
-@formula(**RANDOM, beta=Reals(0.0, scalar=True), relative=2e-15)
+@formula(n=NUMBER, beta=Reals(0.0, scalar=True), samples=SAMPLES, seed=SEED, relative=2e-15)
 def line_modes(n: int, beta: float, *, samples: int | None = None, seed: int = 0) -> ModeEstimate:
     """Expected number of modes on the line of sum_i e^{-beta (t - X_i)^2/2}, X_i iid standard normal, i = 1, ..., n.
 
@@ -139,7 +137,7 @@ def line_modes(n: int, beta: float, *, samples: int | None = None, seed: int = 0
     return _monte_carlo(n, samples, lambda: count_line_modes(rng.standard_normal(n), beta))
 
 
-@formula(**RANDOM, beta=Reals(0.0, 1e300, scalar=True), relative=2e-15)
+@formula(n=NUMBER, beta=Reals(0.0, 1e300, scalar=True), samples=SAMPLES, seed=SEED, relative=2e-15)
 def circle_modes(n: int, beta: float, *, samples: int | None = None, seed: int = 0) -> ModeEstimate:
     """Expected number of modes on the circle of sum_i e^{beta cos(t - theta_i)}, theta_i iid uniform, i = 1, ..., n.
 
