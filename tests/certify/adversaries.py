@@ -313,6 +313,7 @@ ADVERSARIES = {
     ),
     # two antipodal tokens in a ball part slowly at first; those at its border have met by then
     "an error beyond its tube": flow([0.0, PI], 4.0, [0.0, 5224.219], 2, [0.0, PI], 0.5, ball=0.05),
+    "growth on half of the tube": flow([0.0, PI], 8.0, [0.0, 146190.0], 2, [0.0, PI], 0.5994, ball=0.4),
     "the second token elsewhere": flow([0.0, 2.0], 2.0, [0.0, 0.5], 6, [0.013, 2.5], 1e-2),
     "USA is USA0": flow([0.0, 2.0], 2.0, [0.0, 0.5], 6, [0.013, 1.987], 1e-2, model="USA"),
     "masses that are true": flow([0.0, 2.0], 2.0, [0.0, 0.5], 6, [0.013, 1.987], 1e-2, masses=[True, True]),

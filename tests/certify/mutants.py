@@ -41,6 +41,7 @@ def of(file: str, *rows: tuple) -> list[Mutant]:
 
 FORMS = of(
     "forms",
+    ("(start - last) / speed for", "(start - last) / (2 * speed) for", "beyond a hemisphere (no proof)", FEW),
     (SHORT[0][1], "if m > 8:", "degree 16 grows"),
     ("return total + iv.mpf([0, (2 * term).b])", "return total", "1e-10 too much noise", SHORT),
     ("need(d >= 2 and k >= 1,", "need(k >= 1,", "degree of no sphere"),
@@ -166,6 +167,7 @@ FORMS = of(
 
 FLOWS = of(
     "flows",
+    ("+ 2 * around if", "+ around if", "growth on half of the tube"),
     (
         "pairs = [ends(x) for x in values]",
         "pairs = [(sum(ends(x)) // 2,) * 2 for x in values]",
