@@ -130,6 +130,8 @@ BETWEEN = [(a - b) / (1.0 - JUMP) for a, b in zip(HEAP, STAR, strict=True)]
 PAIRED = [[-1.5948207414990623, 0.5870646075672733, 1.0077561339317895]]
 PAIRED += [[-0.09950056092220647, 7.746668650807923, -7.647168089885699]]
 
+ASIDE = [(a - b) / 1.00005 for a, b in zip(*PAIRED, strict=True)]
+
 PEAK = 0.6748888455860064
 """Where two tokens at beta = 2 attract each other most: the second derivative of their motion vanishes there."""
 
@@ -137,6 +139,15 @@ ISOSCELES = [0.0, 1.9020684618245876, 4.092626884502087]
 """The equilibrium of three tokens at beta = 1 of which the third has 1.5 times the mass."""
 BROKEN = still([0.0, PI], 1.0, (1, 0))
 BROKEN["data"]["frames"] = [[[0.0, 1.0]], [[0.0]]]
+
+HELD = orbit(
+    [0.6, 2.3, -0.5728746633802771],
+    (2, 0),
+    [box([1.0, 1.0001], 1e-3, [-0.6841368083416923, -0.42279321873816167, -2.104054239744335])],
+    masses=[1e-3] * 3,
+)
+HELD["data"]["slices"] = [[0.2742136091193393], [0.9216986845841262], [-0.2743691517092216]]
+"""No equilibrium: a multiplier, as small as the masses, holds the tokens. All of them turn orthogonally to the slice."""
 
 ADVERSARIES = {
     # the switching thresholds on the circle are 1.044, 3.165 and 6.211
@@ -367,6 +378,22 @@ ADVERSARIES = {
     ),
     "a distance beyond what is near (no proof)": still([0.0, PI], 1.0, (1, 0), radius=0.1, distance=0.03),
     "frames that do not fit": BROKEN,
+    "held by a multiplier": HELD,
+    "a branch over -2/3, in the middle": orbit(
+        TRIPLE, (2, 0), [box([-0.6667, -0.6665], 1e-6, [0.0] * 3, middle=-0.6666)]
+    ),
+    # in their frames the two tokens meet; in that of the first alone they would be antipodal
+    "consensus as a pair": orbit([0.0, 2.0], (1, 0), [box([1.0, 1.0001], 1e-3, [math.tan(1.0), -math.tan(1.0)])]),
+    "a path off the slice (no proof)": orbit([0.0, PI], (1, 0), [box([1.0, 1.01], 1e-3, [0.0] * 2, slope=[2.0, 2.0])]),
+    "off the slice in a wide box (no proof)": orbit([0.0, PI], (1, 0), [box([1.0, 1.0001], 0.08, [0.1, 0.1])]),
+    "another token alone, at beta = 0": orbit(
+        [0.0, 1.6, -1.8],
+        (1, 1),
+        [box([1.0, 1.0001], 1e-3, PAIRED[0], slope=ASIDE), box([1.0001, 1.0002], 1e-3, PAIRED[1])],
+    ),
+    "stable pairs": still([0.0, 0.0, PI, PI], 1.0, (2, 1)),
+    "a stable pair and one": still([0.0, 0.0, PI], 1.0, (0, 2)),
+    "a pair that repels and one": still([0.0, 0.0, PI], -0.5, (1, 1)),
     "no triangle": at_half([LEFT, RIGHT], [ONE, TWO]),
     "no triangle, for beta from 0.45": equilibria([([0.45, 0.55], [LEFT, RIGHT], 0.3)], [ONE, TWO]),
     "no pair of clusters": at_half([TRIANGLE], [ONE, THREE]),
@@ -404,6 +431,7 @@ ADVERSARIES = {
     "the first root alone": at_half(ROOTS, [ONE, THREE]),
     "indices that are one more": at_half(ROOTS, [ONE, of([2, 1], 2, 3), of([1, 1, 1], 3, 2)]),
     "the first eigenvalue alone": at_half(ROOTS, [ONE, TWO, of([1, 1, 1], 1, 2)]),
+    "a last gap of its own": at_half(ROOTS, [ONE, of([2, 1], 1, 6), of([1, 1, 1], 2, 6)]),
     "4 degrees grow": unstable([9.0, 9.0], 3, 0.01, 4, 24),
     "the nearest pair is the last": apart(8.0, "USA0", 0.5, 290.0, [0.0, 2.3, 3.8]),
     "degree true": degree([1.0, 1.0], 2, True),

@@ -163,6 +163,8 @@ FORMS = of(
     ),
     ("edges = [start - (start - last) *", "edges = [start - 1.2 * (start - last) *", "225.28 is 225.5", FEW),
     ("b, terms = iv.mpf(beta), 0", "b, terms = iv.mpf(1), 0", "two near modes as one"),
+    ("b, last = iv.mpf(beta), iv.mpf(end)", "b, last = iv.mpf(2 * beta), iv.mpf(end)", "225.28 is 225.5", FEW),
+    ("at, before = end, after", "at, before = end + 2, after", "two near modes as one"),
 )
 
 FLOWS = of(
@@ -308,6 +310,13 @@ FLOWS = of(
     ("iv.mpf([-1, 1]) * error", "iv.mpf(0) * error", "a wide ball"),
     ("zip(end, centre, strict=True):", "[*zip(end, centre, strict=True)][:1]:", "the second token elsewhere"),
     ("angles.sort(key=lambda a: float(a.mid))", "pass", "a triangle in another order"),
+    (
+        "return _Balls(self.mid - other.mid, self.rad + other.rad)",
+        "return _Balls(self.mid - other.mid, 0 * (self.rad + other.rad))",
+        "a step through the peak",
+    ),
+    ("return _Balls(low, 1)", "return _Balls(low // 9, 1)", "tokens that rest"),
+    ("half = _rational(h / 2)", "half = _rational(h / 64)", "growth along a step"),
 )
 
 ORBITS = of(
@@ -439,6 +448,68 @@ ORBITS = of(
         "product = [[iv.mpf(9)]]",
         "a distance beyond what is near (no proof)",
     ),
+    ("in row] for row in frames[i]]", "in row] for row in frames[0]]", "consensus as a pair"),
+    ("path = [c + s * tau for", "path = [s * tau for", "consensus as a pair"),
+    ("along.pairs(b), along.pairs(ball)", "along.pairs(b), {}", "a branch that moves in a wide box"),
+    (
+        "drift += [_dot([row[q] for row in t], slopes) for q in range(r)]",
+        "drift += [iv.mpf(0) for q in range(r)]",
+        "a path off the slice (no proof)",
+    ),
+    (
+        "border = [[row[q] for row in t]",
+        "border = [[2 * row[q] for row in t]",
+        "off the slice in a wide box (no proof)",
+    ),
+    ('at = iv.mpf(one["beta"][1])', "at = iv.mpf(0)", "another token alone, at beta = 0"),
+    (
+        'first, second = at - iv.mpf(one["middle"]), at -',
+        "first, second = -at, at -",
+        "another token alone, at beta = 0",
+    ),
+    (
+        "h[i * k + a][j * k + b] = h[j * k + b][i * k + a] = mixed",
+        "h[i * k + a][j * k + b] = h[j * k + b][i * k + a] = -mixed",
+        "stable pairs",
+    ),
+    (
+        "h[i * k + a][j * k + b] = h[j * k + b][i * k + a] = mixed",
+        "h[i * k + a][j * k + b] = h[j * k + b][i * k + a] = 0 * mixed",
+        "a stable pair and one",
+    ),
+    ("for e in (i, j):", "for e in (j,):", "a pair that repels and one"),
+    (
+        "return sum((p * q for p, q in zip(a, b, strict=True)), iv.mpf(0))",
+        "return iv.mpf(sum((p * q for p, q in zip(a, b, strict=True)), iv.mpf(0)).mid)",
+        "isosceles ones near by",
+    ),
+    (
+        "moved[a], moved[c] = -place.y[i][c], place.y[i][a]",
+        "moved[a], moved[c] = place.y[i][c], place.y[i][a]",
+        "held by a multiplier",
+    ),
+    (
+        "moved[a], moved[c] = -place.y[i][c], place.y[i][a]",
+        "moved[a], moved[c] = iv.mpf(0), place.y[i][a]",
+        "held by a multiplier",
+    ),
+    ("p = _solve([[columns[e][f] for e in range(d)] for f in range(d)], moved)", "p = moved", "held by a multiplier"),
+    (
+        "[[columns[e][f] for e in range(d)] for f in range(d)], place.y[i])[1:]",
+        "[[columns[e][f] for e in range(d)] for f in range(d)], moved)[1:]",
+        "held by a multiplier",
+    ),
+    ("return [p[1 + e] - p[0] * u[e] for", "return [p[1 + e] for", "held by a multiplier"),
+    ("rows[k] = [one / rows[k][k] for one in rows[k]]", "pass", "held by a multiplier"),
+    ("rows[e] = [one - rows[e][k] * two for", "rows[e] = [one for", "held by a multiplier"),
+    ("near = _turning(rows, t, slices, rho) if r else rho", "near = rho", "held by a multiplier"),
+    ('need(less(0, abs(rows[k][k])), "a pivot may be zero")', "pass", "held by a multiplier"),
+    (
+        "columns = [[iv.mpf(float(z)) for z in tokens[i]],",
+        "columns = [[iv.mpf(float(z)) for z in tokens[0]],",
+        "held by a multiplier",
+    ),
+    ("rows = [[turn for i in range(len(tokens))", "rows = [[turn for i in [0] * len(tokens)", "held by a multiplier"),
 )
 
 LISTS = [
@@ -592,6 +663,33 @@ LISTS = [
             "for a in range(1):\n            around",
             "the first eigenvalue alone",
         ),
+        ("SIDE = Fraction(13, 4)", "SIDE = Fraction(2)", "no pair of clusters"),
+        ("return v, -q * v,", "return 64 * v, -q * v,", "no triangle"),
+        ("return first, -iv.exp(-self.beta * q)", "return first / 64, -iv.exp(-self.beta * q)", "no triangle"),
+        (
+            "c, d = ends(first + self.tau * second / 2, SCALE)",
+            "d, c = ends(first + self.tau * second / 2, SCALE)",
+            "no triangle, for beta from 0.45",
+        ),
+        ("return a + b, b - a, c + d, d - c", "return a + b, b - a, c + d, c - d", "no triangle, for beta from 0.45"),
+        (
+            "s = iv.mpf([13 * k, 13 * (k + 1)]) / (4 << level)",
+            "s = iv.mpf(13 * (k + 1)) / (4 << level)",
+            "no pair of clusters",
+        ),
+        ("kept[1, i:j] += pair[1]", "kept[1, i:j] -= pair[1]", "no triangle, for beta from 0.45"),
+        (
+            "value, wide = abs(y.dot(h[0])), abs(y).dot(h[1])",
+            "value, wide = 64 * abs(y.dot(h[0])), abs(y).dot(h[1])",
+            "no triangle",
+        ),
+        ("turned = first.between(v.T, v).plus(", "turned = first.between(v.T, -v).plus(", "another index"),
+        (
+            "total = first.between(y).plus(second.between(y).times(self.tau))",
+            "total = self.jacobian(centre, 1e-12)[0].between(y)",
+            "isosceles ones in the box",
+        ),
+        ("2 * iv.pi - sum(gaps, iv.mpf(0))]", "4 * iv.pi - sum(gaps, iv.mpf(0))]", "a last gap of its own"),
     )
 ]
 
@@ -647,6 +745,32 @@ INTEGERS = of(
         "a stable pair",
     ),
     ("return Matrix(middle, radius, scale)", "return Matrix(middle, 0 * radius, scale)", "isosceles ones near by"),
+    ("return cls(middle, radius, scale + 1)", "return cls(middle, 0 * radius, scale + 1)", "isosceles ones near by"),
+    (
+        "middle, radius = low + high, high - low",
+        "middle, radius = low + high, 0 * high",
+        "a branch over -2/3, in the middle",
+    ),
+    (
+        "spread = abs(self.middle) * radius + self.radius * (abs(middle) + radius)",
+        "spread = self.radius * (abs(middle) + radius)",
+        "a branch over -2/3, in the middle",
+    ),
+    (
+        "return Matrix(self.middle * middle, spread, self.scale + SCALE + 1)",
+        "return Matrix(self.middle * middle, 0 * spread, self.scale + SCALE + 1)",
+        "a branch over -2/3, in the middle",
+    ),
+    (
+        "return Matrix(self.middle * a + other.middle * b, self.radius * a + other.radius * b, scale)",
+        "return Matrix(self.middle * a + other.middle * b, self.radius * a, scale)",
+        "a branch over -2/3, in the middle",
+    ),
+    (
+        "exact, scale = fixed(left), self.scale + 60",
+        "exact, scale = fixed(left) * (1 if right is None else -1), self.scale + 60",
+        "a stable pair",
+    ),
 )
 
 READING = of(
