@@ -297,6 +297,9 @@ ADVERSARIES = {
         model="SA",
         masses=[1.0, 3.0],
     ),
+    "cosines that grow with sines": flow(
+        [0.0, 2.5], 1.0, [0.0, 0.25], 3, [0.02157250356195126, 2.478427496438049], 3e-6, model="SA"
+    ),
     "equal shares": flow(
         [0.0, 1.5],
         4.0,

@@ -164,6 +164,7 @@ FORMS = of(
     ("edges = [start - (start - last) *", "edges = [start - 1.2 * (start - last) *", "225.28 is 225.5", FEW),
     ("b, terms = iv.mpf(beta), 0", "b, terms = iv.mpf(1), 0", "two near modes as one"),
     ("b, last = iv.mpf(beta), iv.mpf(end)", "b, last = iv.mpf(2 * beta), iv.mpf(end)", "225.28 is 225.5", FEW),
+    ("slopes(iv.mpf(end))[0]", "slopes(iv.mpf(2 * end))[0]", "two modes of one angle"),
     ("at, before = end, after", "at, before = end + 2, after", "two near modes as one"),
 )
 
@@ -316,6 +317,11 @@ FLOWS = of(
         "a step through the peak",
     ),
     ("return _Balls(low, 1)", "return _Balls(low // 9, 1)", "tokens that rest"),
+    (
+        "return _Balls(self.mid * factor // divisor,",
+        "return _Balls(self.mid * abs(factor) // divisor,",
+        "cosines that grow with sines",
+    ),
     ("half = _rational(h / 2)", "half = _rational(h / 64)", "growth along a step"),
 )
 

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from mpmath import iv
+from mpmath.libmp import libmpf
 
 from attnflow.certify import checking
 
@@ -50,15 +51,34 @@ class Remembered:
         return self.values[key]
 
 
+class Converted:
+    """The intervals of plain numbers, kept: every product with a whole number asks for one."""
+
+    def __init__(self, function: Any):
+        self.function, self.values = function, {}
+
+    def __call__(self, x: Any) -> Any:
+        if type(x) is not int and type(x) is not float:
+            return self.function(x)
+        key = type(x), x, iv.prec
+        if key not in self.values:
+            self.values[key] = self.function(x)
+        return self.values[key]
+
+
 @contextlib.contextmanager
 def remembering() -> Iterator[None]:
-    """Elementary functions of intervals keep their values."""
+    """Elementary functions of intervals keep their values, and mpmath leaves out what it asserts of every number."""
     plain = {name: getattr(iv, name) for name in ("exp", "sin", "cos", "log", "sqrt")}
-    vars(iv).update({name: Remembered(function) for name, function in plain.items()})
+    asserting = libmpf.normalize
+    vars(iv).update({name: Remembered(function) for name, function in plain.items()}, convert=Converted(iv.convert))
+    libmpf.normalize = libmpf._normalize
     try:
         yield
     finally:
+        libmpf.normalize = asserting
         vars(iv).update(plain)
+        del iv.convert
 
 
 class Checker:
@@ -80,7 +100,8 @@ class Checker:
             else:
                 sources[name] = source[:first] + new + source[last:]
         self.modules: dict[str, ModuleType] = {}
-        whole = self.modules[PACKAGE] = ModuleType(PACKAGE)
+        key = PACKAGE, sources["__init__"], ""
+        whole = self.modules[PACKAGE] = MADE.setdefault(key, ModuleType(PACKAGE))
         whole.__path__ = []
         with self._imported():
             for name in ORDER:
@@ -93,12 +114,15 @@ class Checker:
                     exec(_code(name, sources[name]), vars(module))
                 if changed:
                     exec(_code(*again), vars(module))
-                setattr(whole, name, module)
-            exec(_code("__init__", sources["__init__"]), vars(whole))
+            if "__builtins__" not in vars(whole):
+                exec(_code("__init__", sources["__init__"]), vars(whole))
 
     @contextlib.contextmanager
     def _imported(self) -> Iterator[None]:
         sys.modules.update(self.modules)
+        for path, module in self.modules.items():
+            if path != PACKAGE:
+                setattr(self.modules[PACKAGE], path.rpartition(".")[2], module)
         try:
             yield
         finally:

@@ -133,9 +133,6 @@ WITHOUT: dict[str, dict[str, list[str]]] = {
             'need(step > 2.0**-40, f"the signs near the angle {at} are not decided"',
             'need(less(last, start), "the gap at the end is not below that at the s',
         ],
-        OPEN: [
-            "after = sign(slopes(iv.mpf(end))[0])",
-        ],
     },
     "flows": {
         LIMIT: [
@@ -174,9 +171,6 @@ WITHOUT: dict[str, dict[str, list[str]]] = {
             'centre, error = _tube(claims, data, float(claims["until"]))',
             'end, radius = [float(x) for x in claims["end"]], float(claims["radius"',
             'centre, error = _tube(claims, data, float(claims["time"]))',
-        ],
-        OPEN: [
-            "return _Balls(self.mid * factor // divisor, self.rad * abs(factor) // ",
         ],
         GUARD: [
             'need(less(2 * row, 2**20), "the growth of errors has no bound")',
