@@ -199,6 +199,7 @@ ADVERSARIES = {
     ),
     # radii below the distance of the end from where these tokens, or tokens in the ball, come
     "a step of order 1": flow([0.0, 2.0], 2.0, [0.0, 0.5], 1, [0.013384324498856836, 1.9866156755011433], 4.2e-4),
+    "a step from the peak": flow([0.0, PEAK], 2.0, [0.0, 0.25], 1, [0.050378259810798576, 0.6245105857752078], 3e-4),
     "a step through the peak": flow([0.0, 0.8635344542537498], 2.0, [0.0, 1.0], 1, [0.18864560866774333, PEAK], 7.3e-3),
     "unequal masses": flow(
         [0.0, 2.5],
@@ -394,6 +395,11 @@ ADVERSARIES = {
         (1, 1),
         [box([1.0, 1.0001], 1e-3, PAIRED[0], slope=ASIDE), box([1.0001, 1.0002], 1e-3, PAIRED[1])],
     ),
+    "a narrow branch off its centre": orbit([0.0, PI], (1, 0), [box([1.0, 1.0001], 1e-3, [-0.1, 0.1])]),
+    "a pair without index": still([0.0, PI], 1.0, (0, 0)),
+    "a branch after its first box": orbit(
+        TRIPLE, (0, 2), [box([-0.7, -0.699], 1e-6, [0.0] * 3), box([-0.699, -0.6], 1e-6, [0.0] * 3)]
+    ),
     "stable pairs": still([0.0, 0.0, PI, PI], 1.0, (2, 1)),
     "a stable pair and one": still([0.0, 0.0, PI], 1.0, (0, 2)),
     "a pair that repels and one": still([0.0, 0.0, PI], -0.5, (1, 1)),
@@ -434,6 +440,8 @@ ADVERSARIES = {
     "the first root alone": at_half(ROOTS, [ONE, THREE]),
     "indices that are one more": at_half(ROOTS, [ONE, of([2, 1], 2, 3), of([1, 1, 1], 3, 2)]),
     "the first eigenvalue alone": at_half(ROOTS, [ONE, TWO, of([1, 1, 1], 1, 2)]),
+    "every one is stable": at_half(ROOTS, [ONE, of([2, 1], 0, 3), of([1, 1, 1], 0, 2)]),
+    "tokens in another order": at_half([*ROOTS, [-THIRD, 2 * THIRD]], [ONE, TWO, THREE, of([1, 1, 1], 2, 6)]),
     "a last gap of its own": at_half(ROOTS, [ONE, of([2, 1], 1, 6), of([1, 1, 1], 2, 6)]),
     "4 degrees grow": unstable([9.0, 9.0], 3, 0.01, 4, 24),
     "the nearest pair is the last": apart(8.0, "USA0", 0.5, 290.0, [0.0, 2.3, 3.8]),

@@ -20,6 +20,8 @@ ORDER = ("integers", "words", "reading", "forms", "flows", "lists", "orbits")
 LEAVES = ("forms", "flows", "lists", "orbits")
 """Modules from which no other takes a name as it is made: a function with other text can be put into them afterwards."""
 PACKAGE = "mutated_checking"
+OPERATIONS = [f"__{side}{name}__" for name in ("add", "sub", "mul", "truediv", "pow") for side in ("", "r")]
+"""Operations of intervals that mutants ask for again and again."""
 SOURCES = {name: (FOLDER / f"{name}.py").read_text(encoding="utf-8") for name in (*ORDER, "__init__")}
 MADE: dict[tuple[str, str, str], ModuleType] = {}
 """Modules that are as their text, by their name, their text and that of integers.py, from which they take names."""
@@ -66,19 +68,40 @@ class Converted:
         return self.values[key]
 
 
+def kept(name: str) -> Any:
+    """An operation of intervals that keeps its values."""
+    plain, values = getattr(iv.mpf, name), {}
+
+    def operation(left: Any, right: Any) -> Any:
+        if type(right) is int or type(right) is float:
+            right = iv.convert(right)
+        if type(right) is not iv.mpf:
+            return plain(left, right)
+        key = left._mpi_, right._mpi_, iv.prec
+        if key not in values:
+            values[key] = plain(left, right)
+        return values[key]
+
+    return operation
+
+
 @contextlib.contextmanager
 def remembering() -> Iterator[None]:
-    """Elementary functions of intervals keep their values, and mpmath leaves out what it asserts of every number."""
+    """Intervals keep the values of what was done with them, and mpmath leaves out what it asserts of every number."""
     plain = {name: getattr(iv, name) for name in ("exp", "sin", "cos", "log", "sqrt")}
     asserting = libmpf.normalize
     vars(iv).update({name: Remembered(function) for name, function in plain.items()}, convert=Converted(iv.convert))
     libmpf.normalize = libmpf._normalize
+    for name, operation in [(name, kept(name)) for name in OPERATIONS]:
+        setattr(iv.mpf, name, operation)
     try:
         yield
     finally:
         libmpf.normalize = asserting
         vars(iv).update(plain)
         del iv.convert
+        for name in OPERATIONS:
+            delattr(iv.mpf, name)
 
 
 class Checker:
