@@ -137,6 +137,8 @@ PEAK = 0.6748888455860064
 
 ISOSCELES = [0.0, 1.9020684618245876, 4.092626884502087]
 """The equilibrium of three tokens at beta = 1 of which the third has 1.5 times the mass."""
+NEAR = 0.0070051
+"""How far, in the charts of the triangle, the tokens of an isosceles equilibrium are from it at beta = -0.66."""
 BROKEN = still([0.0, PI], 1.0, (1, 0))
 BROKEN["data"]["frames"] = [[[0.0, 1.0]], [[0.0]]]
 
@@ -199,6 +201,9 @@ ADVERSARIES = {
     ),
     # radii below the distance of the end from where these tokens, or tokens in the ball, come
     "a step of order 1": flow([0.0, 2.0], 2.0, [0.0, 0.5], 1, [0.013384324498856836, 1.9866156755011433], 4.2e-4),
+    "quotients of the first order": flow(
+        [0.0, 2.0], 2.0, [0.0, 0.25], 6, [0.013000674074223164, 1.9869993259257768], 6e-10, model="SA"
+    ),
     "a step from the peak": flow([0.0, PEAK], 2.0, [0.0, 0.25], 1, [0.050378259810798576, 0.6245105857752078], 3e-4),
     "a step through the peak": flow([0.0, 0.8635344542537498], 2.0, [0.0, 1.0], 1, [0.18864560866774333, PEAK], 7.3e-3),
     "unequal masses": flow(
@@ -399,6 +404,15 @@ ADVERSARIES = {
     "a pair without index": still([0.0, PI], 1.0, (0, 0)),
     "a branch after its first box": orbit(
         TRIPLE, (0, 2), [box([-0.7, -0.699], 1e-6, [0.0] * 3), box([-0.699, -0.6], 1e-6, [0.0] * 3)]
+    ),
+    # two zeros 0.007 apart in boxes of 0.5, each alone in a smaller one
+    "from one isosceles triangle to another": orbit(
+        TRIPLE,
+        (1, 1),
+        [
+            box([-0.66, -0.659999], 0.5, [0.0, NEAR, -NEAR]),
+            box([-0.659999, -0.659998], 0.5, [-NEAR, 0.0, NEAR]),
+        ],
     ),
     "stable pairs": still([0.0, 0.0, PI, PI], 1.0, (2, 1)),
     "a stable pair and one": still([0.0, 0.0, PI], 1.0, (0, 2)),

@@ -383,6 +383,9 @@ FLOWS = of(
         "a ball over a half circle",
     ),
     ("last = again.send(moved)", "last = again.send(p[k])", "a step from the peak"),
+    ("place = yield push", "place = yield push.scaled(1, 2)", "half as fast"),
+    ("speed = speeds.send(p[k])", "speed = speeds.send(p[k]).scaled(1, 2)", "half as fast"),
+    ("speed.append(push)", "speed.append(push.scaled(0) if k else push)", "quotients of the first order"),
 )
 
 ORBITS = of(
@@ -660,6 +663,11 @@ ORBITS = of(
         "for turn in _turn(place, setting, i, a, c)] for a, c in planes]",
         "for turn in t[i]] for a, c in planes]",
         "held by a multiplier",
+    ),
+    (
+        'rho, middle = float(box["radius"])',
+        'rho, middle = min(float(box["radius"]), 1e-4)',
+        "from one isosceles triangle to another",
     ),
 )
 
@@ -973,6 +981,7 @@ LISTS = [
             "no triangle",
             NEVER_LARGE,
         ),
+        ("for level in range(1, DEEPEST + 1):", "for level in range(2, DEEPEST + 1):", "no triangle"),
     )
 ]
 
@@ -1089,6 +1098,9 @@ VERDICTS = of(
         'return Verdict(True, kind, "", (), f"the certificate is malformed',
         "frames that do not fit",
     ),
+    ("tuple(_confirm(kind, claims, data))", "()", "a stable pair"),
+    ("return checkers[kind](claims, data)", "return []", "a stable pair"),
+    ("said = statement(kind, claims, data)", 'said = values["statement"]', "other words"),
 )
 
 WORDS = [
