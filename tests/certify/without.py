@@ -5,6 +5,9 @@ LIMIT = "Bounds the work: test_bounded_work.py."
 GUESS = "A guess or a choice of pieces: the proof holds with any value, or is refused."
 GUARD = "Refuses early or in better words what other lines refuse too."
 OPEN = "No adversary is known that is confirmed without it."
+"""Two statements on the roots of a list. A gap beyond the radius that is called 0 is refused as its root is no image of
+itself then; one within it needs a box that reaches the gap 0 beside a zero with another gap. A reach beyond what was
+tried is too short only where a Newton step shrinks the distance from the root to more than a half of it."""
 PARTS = "Names parts, counts or hands on: the lines that make and use the values have mutants."
 JSON = "Strict JSON and shapes: test_adversary.py puts odd values in every place."
 PINNED = "Words of statements: test_the_words_of_every_kind_are_pinned."
@@ -169,6 +172,7 @@ WITHOUT: dict[str, dict[str, list[str]]] = {
         GUESS: [
             "SCALE = 700",
             "DEEPEST = 14",
+            "roots = [slice_.root(np.array(x, float), float(r)) for x, r in zip(one",
             "FINE = 8",
             "self.middle = iv.mpf(low + (high - low) / 2)",
             "jacobian = (slopes[0] / (2 << SCALE)).astype(float)",
@@ -179,6 +183,7 @@ WITHOUT: dict[str, dict[str, list[str]]] = {
             "tried *= 4",
         ],
         OPEN: [
+            "if reach < tried:",
             "zero = [bool(abs(c) + small < radius / 4 and abs(c) <= small) for c in",
         ],
         LIMIT: [
@@ -191,7 +196,6 @@ WITHOUT: dict[str, dict[str, list[str]]] = {
         PARTS: [
             'n, (low, high), slices = claims["n"], claims["beta"], data["slices"]',
             "cubes = 0",
-            "roots = [slice_.root(np.array(x, float), float(r)) for x, r in zip(one",
             "n, size = self.n, self.n - 1",
             "return True",
             "h, dh = np.zeros((2, size), dtype=object), np.zeros((2, size), dtype=o",
@@ -205,7 +209,6 @@ WITHOUT: dict[str, dict[str, list[str]]] = {
             "return [Matrix.of(part, SCALE) for part in found]",
             "size = self.n - 1",
             "value = [[iv.mpf(0)] * 3 for _ in range(size)]",
-            "if reach < tried:",
             "break",
             "one = np.array(",
             "seen: list[_Root] = []",
