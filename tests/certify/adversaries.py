@@ -130,13 +130,26 @@ BETWEEN = [(a - b) / (1.0 - JUMP) for a, b in zip(HEAP, STAR, strict=True)]
 PAIRED = [[-1.5948207414990623, 0.5870646075672733, 1.0077561339317895]]
 PAIRED += [[-0.09950056092220647, 7.746668650807923, -7.647168089885699]]
 
+ASIDE = [(a - b) / 1.00005 for a, b in zip(*PAIRED, strict=True)]
+
 PEAK = 0.6748888455860064
 """Where two tokens at beta = 2 attract each other most: the second derivative of their motion vanishes there."""
 
 ISOSCELES = [0.0, 1.9020684618245876, 4.092626884502087]
 """The equilibrium of three tokens at beta = 1 of which the third has 1.5 times the mass."""
+NEAR = 0.0070051
+"""How far, in the charts of the triangle, the tokens of an isosceles equilibrium are from it at beta = -0.66."""
 BROKEN = still([0.0, PI], 1.0, (1, 0))
 BROKEN["data"]["frames"] = [[[0.0, 1.0]], [[0.0]]]
+
+HELD = orbit(
+    [0.6, 2.3, -0.5728746633802771],
+    (2, 0),
+    [box([1.0, 1.0001], 1e-3, [-0.6841368083416923, -0.42279321873816167, -2.104054239744335])],
+    masses=[1e-3] * 3,
+)
+HELD["data"]["slices"] = [[0.2742136091193393], [0.9216986845841262], [-0.2743691517092216]]
+"""No equilibrium: a multiplier, as small as the masses, holds the tokens. All of them turn orthogonally to the slice."""
 
 ADVERSARIES = {
     # the switching thresholds on the circle are 1.044, 3.165 and 6.211
@@ -188,6 +201,10 @@ ADVERSARIES = {
     ),
     # radii below the distance of the end from where these tokens, or tokens in the ball, come
     "a step of order 1": flow([0.0, 2.0], 2.0, [0.0, 0.5], 1, [0.013384324498856836, 1.9866156755011433], 4.2e-4),
+    "quotients of the first order": flow(
+        [0.0, 2.0], 2.0, [0.0, 0.25], 6, [0.013000674074223164, 1.9869993259257768], 6e-10, model="SA"
+    ),
+    "a step from the peak": flow([0.0, PEAK], 2.0, [0.0, 0.25], 1, [0.050378259810798576, 0.6245105857752078], 3e-4),
     "a step through the peak": flow([0.0, 0.8635344542537498], 2.0, [0.0, 1.0], 1, [0.18864560866774333, PEAK], 7.3e-3),
     "unequal masses": flow(
         [0.0, 2.5],
@@ -286,6 +303,9 @@ ADVERSARIES = {
         model="SA",
         masses=[1.0, 3.0],
     ),
+    "cosines that grow with sines": flow(
+        [0.0, 2.5], 1.0, [0.0, 0.25], 3, [0.02157250356195126, 2.478427496438049], 3e-6, model="SA"
+    ),
     "equal shares": flow(
         [0.0, 1.5],
         4.0,
@@ -367,6 +387,36 @@ ADVERSARIES = {
     ),
     "a distance beyond what is near (no proof)": still([0.0, PI], 1.0, (1, 0), radius=0.1, distance=0.03),
     "frames that do not fit": BROKEN,
+    "held by a multiplier": HELD,
+    "a branch over -2/3, in the middle": orbit(
+        TRIPLE, (2, 0), [box([-0.6667, -0.6665], 1e-6, [0.0] * 3, middle=-0.6666)]
+    ),
+    # in their frames the two tokens meet; in that of the first alone they would be antipodal
+    "consensus as a pair": orbit([0.0, 2.0], (1, 0), [box([1.0, 1.0001], 1e-3, [math.tan(1.0), -math.tan(1.0)])]),
+    "a path off the slice (no proof)": orbit([0.0, PI], (1, 0), [box([1.0, 1.01], 1e-3, [0.0] * 2, slope=[2.0, 2.0])]),
+    "off the slice in a wide box (no proof)": orbit([0.0, PI], (1, 0), [box([1.0, 1.0001], 0.08, [0.1, 0.1])]),
+    "another token alone, at beta = 0": orbit(
+        [0.0, 1.6, -1.8],
+        (1, 1),
+        [box([1.0, 1.0001], 1e-3, PAIRED[0], slope=ASIDE), box([1.0001, 1.0002], 1e-3, PAIRED[1])],
+    ),
+    "a narrow branch off its centre": orbit([0.0, PI], (1, 0), [box([1.0, 1.0001], 1e-3, [-0.1, 0.1])]),
+    "a pair without index": still([0.0, PI], 1.0, (0, 0)),
+    "a branch after its first box": orbit(
+        TRIPLE, (0, 2), [box([-0.7, -0.699], 1e-6, [0.0] * 3), box([-0.699, -0.6], 1e-6, [0.0] * 3)]
+    ),
+    # two zeros 0.007 apart in boxes of 0.5, each alone in a smaller one
+    "from one isosceles triangle to another": orbit(
+        TRIPLE,
+        (1, 1),
+        [
+            box([-0.66, -0.659999], 0.5, [0.0, NEAR, -NEAR]),
+            box([-0.659999, -0.659998], 0.5, [-NEAR, 0.0, NEAR]),
+        ],
+    ),
+    "stable pairs": still([0.0, 0.0, PI, PI], 1.0, (2, 1)),
+    "a stable pair and one": still([0.0, 0.0, PI], 1.0, (0, 2)),
+    "a pair that repels and one": still([0.0, 0.0, PI], -0.5, (1, 1)),
     "no triangle": at_half([LEFT, RIGHT], [ONE, TWO]),
     "no triangle, for beta from 0.45": equilibria([([0.45, 0.55], [LEFT, RIGHT], 0.3)], [ONE, TWO]),
     "no pair of clusters": at_half([TRIANGLE], [ONE, THREE]),
@@ -404,6 +454,9 @@ ADVERSARIES = {
     "the first root alone": at_half(ROOTS, [ONE, THREE]),
     "indices that are one more": at_half(ROOTS, [ONE, of([2, 1], 2, 3), of([1, 1, 1], 3, 2)]),
     "the first eigenvalue alone": at_half(ROOTS, [ONE, TWO, of([1, 1, 1], 1, 2)]),
+    "every one is stable": at_half(ROOTS, [ONE, of([2, 1], 0, 3), of([1, 1, 1], 0, 2)]),
+    "tokens in another order": at_half([*ROOTS, [-THIRD, 2 * THIRD]], [ONE, TWO, THREE, of([1, 1, 1], 2, 6)]),
+    "a last gap of its own": at_half(ROOTS, [ONE, of([2, 1], 1, 6), of([1, 1, 1], 2, 6)]),
     "4 degrees grow": unstable([9.0, 9.0], 3, 0.01, 4, 24),
     "the nearest pair is the last": apart(8.0, "USA0", 0.5, 290.0, [0.0, 2.3, 3.8]),
     "degree true": degree([1.0, 1.0], 2, True),

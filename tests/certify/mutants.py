@@ -28,6 +28,9 @@ QUICK = (
     ("lists", "1 if radius < 1e-4 else 12", "1 if radius < 1e-4 else 6"),
 )
 UNIONS = (("lists", "FINE = 8", "FINE = 5"), *(entry for entry in QUICK if entry[1] != "FINE = 8"))
+NEVER_SINGULAR = (*QUICK, ("lists", "if not abs(np.linalg.det(jacobian)) > 0:", "if True:"))
+NEVER_LARGE = (*QUICK, ("lists", "if not (np.abs(y) < 2.0**40).all():", "if True:"))
+"""Without combinations of mean values fewer cubes are empty."""
 ANY_POLYNOMIAL = (("flows", "p.append(_Balls(speed.mid // (k + 1),", "p.append(_Balls(speed.mid // (k + 2),"),)
 ANY_END = (("forms", 'need(before == first and modes == claims["modes"],', 'need(modes == claims["modes"],'),)
 NO_DISCS = (("orbits", "need(abs(int(matrix.middle[a][a])) > around,", "need(True,"),)
@@ -163,6 +166,29 @@ FORMS = of(
     ),
     ("edges = [start - (start - last) *", "edges = [start - 1.2 * (start - last) *", "225.28 is 225.5", FEW),
     ("b, terms = iv.mpf(beta), 0", "b, terms = iv.mpf(1), 0", "two near modes as one"),
+    ("b, last = iv.mpf(beta), iv.mpf(end)", "b, last = iv.mpf(2 * beta), iv.mpf(end)", "225.28 is 225.5", FEW),
+    ("slopes(iv.mpf(end))[0]", "slopes(iv.mpf(2 * end))[0]", "two modes of one angle"),
+    ("at, before = end, after", "at, before = end + 2, after", "two near modes as one"),
+    (
+        'd, k = claims["beta"], claims["d"], claims["degree"]',
+        'd, k = claims["beta"], claims["d"], claims["degree"] - 1',
+        "degree 2 at 1",
+        FEW,
+    ),
+    ('claims["d"], claims["noise"]', 'claims["d"], claims["noise"] / 2', "1e-10 too much noise", FEW),
+    (
+        'claims["model"], float(claims["gap"]), float(claims["time"])',
+        'claims["model"], float(claims["gap"]), float(claims["time"]) / 2',
+        "225.28 is 225.5",
+        FEW,
+    ),
+    (
+        'masses, groups = [iv.mpf(float(m)) for m in data["masses"]], data["groups"]',
+        'masses, groups = [iv.mpf(1) for m in data["masses"]], data["groups"]',
+        "a negative mass",
+        FEW,
+    ),
+    ("for lower, upper in pairwise(edges):", "for lower, upper in [*pairwise(edges)] * 2:", "225.28 is 225.5", FEW),
 )
 
 FLOWS = of(
@@ -308,6 +334,58 @@ FLOWS = of(
     ("iv.mpf([-1, 1]) * error", "iv.mpf(0) * error", "a wide ball"),
     ("zip(end, centre, strict=True):", "[*zip(end, centre, strict=True)][:1]:", "the second token elsewhere"),
     ("angles.sort(key=lambda a: float(a.mid))", "pass", "a triangle in another order"),
+    (
+        "return _Balls(self.mid - other.mid, self.rad + other.rad)",
+        "return _Balls(self.mid - other.mid, 0 * (self.rad + other.rad))",
+        "a step through the peak",
+    ),
+    ("return _Balls(low, 1)", "return _Balls(low // 9, 1)", "tokens that rest"),
+    (
+        "return _Balls(self.mid * factor // divisor,",
+        "return _Balls(self.mid * abs(factor) // divisor,",
+        "cosines that grow with sines",
+    ),
+    ("half = _rational(h / 2)", "half = _rational(h / 64)", "growth along a step"),
+    ("np.asarray(rad, dtype=object)", "0 * np.asarray(rad, dtype=object)", "a step through the peak"),
+    ("found = found + one\n    return found", "found = found + one\n    return terms[0]", "a step of order 1"),
+    (
+        '(beta, same), model = claims["beta"], claims["model"]',
+        '(beta, same), model = claims["beta"], "SA"',
+        "the other model",
+    ),
+    (
+        '(beta, same), model = claims["beta"], claims["model"]',
+        '(beta, same), model = claims["beta"], "USA0"',
+        "nearly no mass",
+    ),
+    (
+        "p, defect = [_Balls(centre, np.zeros_like(centre))], []",
+        "p, defect = [_Balls(0 * centre, np.zeros_like(centre))], []",
+        "a polynomial without its time",
+    ),
+    ('data["order"], float(claims["ball"])', 'data["order"], 0.0', "a ball of unequal masses"),
+    ("    return centre, error", "    return centre, 0 * error", "a step of order 1"),
+    ('float(claims["radius"])', '9 * float(claims["radius"])', "a step of order 1"),
+    (
+        'centre, error = _tube(claims, data, float(claims["time"]))',
+        'centre, error = _tube(claims, data, float(claims["time"]))[0], iv.mpf(0)',
+        "a ball over a half circle",
+    ),
+    (
+        'centre, error = _tube(claims, data, float(claims["until"]))',
+        'centre, error = _tube(claims, data, float(claims["until"]))[0], iv.mpf(0)',
+        "a step of order 1",
+    ),
+    ("one = _Balls.of(values)", "one = _Balls.of([iv.mpf(x.mid) for x in values])", "a step through the peak"),
+    (
+        'equation, angles = _Equation(claims, data), [float(t) for t in data["angles"]]',
+        'equation, angles = _Equation(claims, data), [float(round(t)) for t in data["angles"]]',
+        "a ball over a half circle",
+    ),
+    ("last = again.send(moved)", "last = again.send(p[k])", "a step from the peak"),
+    ("place = yield push", "place = yield push.scaled(1, 2)", "half as fast"),
+    ("speed = speeds.send(p[k])", "speed = speeds.send(p[k]).scaled(1, 2)", "half as fast"),
+    ("speed.append(push)", "speed.append(push.scaled(0) if k else push)", "quotients of the first order"),
 )
 
 ORBITS = of(
@@ -438,6 +516,158 @@ ORBITS = of(
         "product = [[_dot(row, [t[a][q] for a in range(size)]) for q in range(r)] for row in rows]",
         "product = [[iv.mpf(9)]]",
         "a distance beyond what is near (no proof)",
+    ),
+    ("in row] for row in frames[i]]", "in row] for row in frames[0]]", "consensus as a pair"),
+    ("path = [c + s * tau for", "path = [s * tau for", "consensus as a pair"),
+    ("along.pairs(b), along.pairs(ball)", "along.pairs(b), {}", "a branch that moves in a wide box"),
+    (
+        "drift += [_dot([row[q] for row in t], slopes) for q in range(r)]",
+        "drift += [iv.mpf(0) for q in range(r)]",
+        "a path off the slice (no proof)",
+    ),
+    (
+        "border = [[row[q] for row in t]",
+        "border = [[2 * row[q] for row in t]",
+        "off the slice in a wide box (no proof)",
+    ),
+    ('at = iv.mpf(one["beta"][1])', "at = iv.mpf(0)", "another token alone, at beta = 0"),
+    (
+        'first, second = at - iv.mpf(one["middle"]), at -',
+        "first, second = -at, at -",
+        "another token alone, at beta = 0",
+    ),
+    (
+        "h[i * k + a][j * k + b] = h[j * k + b][i * k + a] = mixed",
+        "h[i * k + a][j * k + b] = h[j * k + b][i * k + a] = -mixed",
+        "stable pairs",
+    ),
+    (
+        "h[i * k + a][j * k + b] = h[j * k + b][i * k + a] = mixed",
+        "h[i * k + a][j * k + b] = h[j * k + b][i * k + a] = 0 * mixed",
+        "a stable pair and one",
+    ),
+    ("for e in (i, j):", "for e in (j,):", "a pair that repels and one"),
+    (
+        "return sum((p * q for p, q in zip(a, b, strict=True)), iv.mpf(0))",
+        "return iv.mpf(sum((p * q for p, q in zip(a, b, strict=True)), iv.mpf(0)).mid)",
+        "isosceles ones near by",
+    ),
+    (
+        "moved[a], moved[c] = -place.y[i][c], place.y[i][a]",
+        "moved[a], moved[c] = place.y[i][c], place.y[i][a]",
+        "held by a multiplier",
+    ),
+    (
+        "moved[a], moved[c] = -place.y[i][c], place.y[i][a]",
+        "moved[a], moved[c] = iv.mpf(0), place.y[i][a]",
+        "held by a multiplier",
+    ),
+    ("p = _solve([[columns[e][f] for e in range(d)] for f in range(d)], moved)", "p = moved", "held by a multiplier"),
+    (
+        "[[columns[e][f] for e in range(d)] for f in range(d)], place.y[i])[1:]",
+        "[[columns[e][f] for e in range(d)] for f in range(d)], moved)[1:]",
+        "held by a multiplier",
+    ),
+    ("return [p[1 + e] - p[0] * u[e] for", "return [p[1 + e] for", "held by a multiplier"),
+    ("rows[k] = [one / rows[k][k] for one in rows[k]]", "pass", "held by a multiplier"),
+    ("rows[e] = [one - rows[e][k] * two for", "rows[e] = [one for", "held by a multiplier"),
+    ("near = _turning(rows, t, slices, rho) if r else rho", "near = rho", "held by a multiplier"),
+    ('need(less(0, abs(rows[k][k])), "a pivot may be zero")', "pass", "held by a multiplier"),
+    (
+        "columns = [[iv.mpf(float(z)) for z in tokens[i]],",
+        "columns = [[iv.mpf(float(z)) for z in tokens[0]],",
+        "held by a multiplier",
+    ),
+    ("rows = [[turn for i in range(len(tokens))", "rows = [[turn for i in [0] * len(tokens)", "held by a multiplier"),
+    (
+        "((reach, near),) = _boxes(claims, data)",
+        "((reach, near),) = [(0.0, 9.0) for _ in _boxes(claims, data)]",
+        "1e-4 aside",
+    ),
+    (
+        "    found = _boxes(claims, data)\n",
+        "    found = [(-9.0, -9.0) for _ in _boxes(claims, data)]\n",
+        "another token alone",
+    ),
+    ("gram = np.concatenate([tokens[:, None], frames], axis=1)", "gram = np.eye(d)[None]", "1e-4 aside, long frames"),
+    ('ends = [box["beta"] for box in boxes]', 'ends = [claims["beta"] for box in boxes]', "a branch to -0.7"),
+    ("found.append((reach, near))", "found.append((0.0, near))", "1e-4 aside"),
+    ("found.append((reach, near))", "found.append((reach, 9.0))", "all of the circle"),
+    ("for i in range(self.n):\n", "for i in [0] * self.n:\n", "a stable triangle"),
+    ("        found = {}\n", "        found = {(0, 0): (iv.mpf(9), iv.mpf(1))}\n", "consensus as a pair"),
+    ("        return h\n", "        return [[iv.mpf(e.mid) for e in row] for row in h]\n", "isosceles ones near by"),
+    ("        return h\n", "        return [[-e for e in row] for row in h]\n", "a stable pair"),
+    (
+        "exact, slopes = [iv.mpf(float(c)) for c in centre]",
+        "exact, slopes = [iv.mpf(0) for c in centre]",
+        "a branch off its centre",
+    ),
+    ("[iv.mpf(float(c)) for c in slope]", "[iv.mpf(0) for c in slope]", "a branch that moves"),
+    (
+        "total, turned_j = parts[0].between(y), parts[0].between(v.T, v)",
+        "total, turned_j = parts[0].between(y), parts[0].between(v.T, -v)",
+        "a stable pair",
+    ),
+    (
+        "newton = Matrix.of([[one] for one in residual]).between(y)",
+        "newton = Matrix.of([[0 * one] for one in residual]).between(y)",
+        "two tokens 2 apart",
+    ),
+    ("reach = _krawczyk(total, newton, rho)", "reach = 0.0", "1e-4 aside"),
+    ("positive, negative = _discs(turned_j)", "negative, positive = _discs(turned_j)", "a stable pair"),
+    ("for a, row in enumerate(rest):", "for a, row in [*enumerate(rest)][:1]:", "one between two"),
+    ("size, signs = len(matrix.middle), [0, 0]", "size, signs = len(matrix.middle), [1, -1]", "-1 stable directions"),
+    (
+        "    for a in range(size):\n        around",
+        "    for a in [size - 1] * size:\n        around",
+        "-1 stable directions",
+    ),
+    ("return signs[0], signs[1]", "return signs[1], signs[0]", "a stable pair"),
+    (
+        "[[*row, one] for row, one in zip(matrix, right, strict=True)]",
+        "[[*row, 1 + one] for row, one in zip(matrix, right, strict=True)]",
+        "held by a multiplier",
+    ),
+    ("    for k in range(size):\n        best", "    for k in range(1):\n        best", "held by a multiplier"),
+    (
+        "        for e in range(size):\n            if e != k:",
+        "        for e in range(k):\n            if e != k:",
+        "held by a multiplier",
+    ),
+    ("            if e != k:", "            if e > k:", "held by a multiplier"),
+    ("self.x: list[Any] = []", "self.x: list[Any] = [[iv.mpf(1), iv.mpf(0)]]", "two tokens that exchange places"),
+    ("self.t: list[Any] = []", "self.t: list[Any] = [[[iv.mpf(0), iv.mpf(1)]]]", "two tokens that exchange places"),
+    ("self.y: list[Any] = []", "self.y: list[Any] = [[iv.mpf(1), iv.mpf(0)]]", "held by a multiplier"),
+    (
+        "for where, what in ((self.x, x), (self.y, y), (self.s, s), (self.p, p)):",
+        "for where, what in ((self.x, x), (self.y, x), (self.s, s), (self.p, p)):",
+        "held by a multiplier",
+    ),
+    (
+        "start = _Place(setting, exact)",
+        "start = _Place(setting, [0 * e for e in exact])",
+        "a narrow branch off its centre",
+    ),
+    (
+        "    for a in range(size):\n        around",
+        "    for a in range(size - 1):\n        around",
+        "a pair without index",
+    ),
+    (
+        "index, reach, near = _box((tokens, masses, frames, slices, planes), box)",
+        "index, reach, near = _box((tokens, masses, frames, slices, planes), boxes[0])",
+        "a branch after its first box",
+    ),
+    ("return [row[-1] for row in rows]", "return list(right)", "held by a multiplier"),
+    (
+        "for turn in _turn(place, setting, i, a, c)] for a, c in planes]",
+        "for turn in t[i]] for a, c in planes]",
+        "held by a multiplier",
+    ),
+    (
+        'rho, middle = float(box["radius"])',
+        'rho, middle = min(float(box["radius"]), 1e-4)',
+        "from one isosceles triangle to another",
     ),
 )
 
@@ -592,6 +822,166 @@ LISTS = [
             "for a in range(1):\n            around",
             "the first eigenvalue alone",
         ),
+        ("SIDE = Fraction(13, 4)", "SIDE = Fraction(2)", "no pair of clusters"),
+        ("return v, -q * v,", "return 64 * v, -q * v,", "no triangle"),
+        ("return first, -iv.exp(-self.beta * q)", "return first / 64, -iv.exp(-self.beta * q)", "no triangle"),
+        (
+            "c, d = ends(first + self.tau * second / 2, SCALE)",
+            "d, c = ends(first + self.tau * second / 2, SCALE)",
+            "no triangle, for beta from 0.45",
+        ),
+        ("return a + b, b - a, c + d, d - c", "return a + b, b - a, c + d, c - d", "no triangle, for beta from 0.45"),
+        (
+            "s = iv.mpf([13 * k, 13 * (k + 1)]) / (4 << level)",
+            "s = iv.mpf(13 * (k + 1)) / (4 << level)",
+            "no pair of clusters",
+        ),
+        ("kept[1, i:j] += pair[1]", "kept[1, i:j] -= pair[1]", "no triangle, for beta from 0.45"),
+        (
+            "value, wide = abs(y.dot(h[0])), abs(y).dot(h[1])",
+            "value, wide = 64 * abs(y.dot(h[0])), abs(y).dot(h[1])",
+            "no triangle",
+        ),
+        ("turned = first.between(v.T, v).plus(", "turned = first.between(v.T, -v).plus(", "another index"),
+        (
+            "total = first.between(y).plus(second.between(y).times(self.tau))",
+            "total = self.jacobian(centre, 1e-12)[0].between(y)",
+            "isosceles ones in the box",
+        ),
+        ("2 * iv.pi - sum(gaps, iv.mpf(0))]", "4 * iv.pi - sum(gaps, iv.mpf(0))]", "a last gap of its own"),
+        ('slice_ = _Slice(n, *one["beta"])', "slice_ = _Slice(n, 0.5, 0.5)", "a list over a bifurcation"),
+        ("classes = _classes(n, roots)", "classes = claims['classes']", "another index"),
+        ("        cubes = slice_.cover(roots, cubes)", "        pass", "no triangle"),
+        (
+            "return list(itertools.combinations(range(n), 2))",
+            "return list(itertools.combinations(range(n), 2))[:-1]",
+            "no triangle",
+        ),
+        (
+            "return list(itertools.combinations(range(n), 2))",
+            "return list(itertools.pairwise(range(n)))",
+            "no triangle",
+        ),
+        ("self.tau = self.beta - self.middle", "self.tau = iv.mpf(0)", "a list over a bifurcation"),
+        ("v, first, second = self.values(s)", "v, first, second = self.values(s + 0.1)", "no pair of clusters"),
+        ("first, by_beta = self.slopes(s)", "first, by_beta = self.slopes(s.mid)", "no pair of clusters"),
+        (
+            "middle, _, moved, around = self.point(level + 1, 2 * k + 1)",
+            "middle, _, moved, around = self.point(level + 1, 2 * k + 7)",
+            "no triangle",
+        ),
+        ("spread = self.point(level + 1, 2 * k + 1)[1]", "spread = -middle", "no triangle"),
+        (
+            "cells = [self.cell(level, k + e) for e in range(m)]",
+            "cells = [self.cell(level, k + e) for e in range(1)]",
+            "no triangle",
+        ),
+        (
+            "cells = [self.cell(level, k + e) for e in range(m)]",
+            "cells = [self.cell(level, k + m) for e in range(m)]",
+            "no triangle",
+        ),
+        (
+            "lows, highs, falls, rises = zip(*cells, strict=True)",
+            "highs, lows, falls, rises = zip(*cells, strict=True)",
+            "no triangle",
+        ),
+        (
+            "lows, highs, falls, rises = zip(*cells, strict=True)",
+            "lows, highs, rises, falls = zip(*cells, strict=True)",
+            "no triangle",
+        ),
+        ("starts = [(i, j, sum(cube[i:j])) for", "starts = [(i, j, 1 + sum(cube[i:j])) for", "no triangle"),
+        ("starts = [(i, j, sum(cube[i:j])) for", "starts = [(i, j, cube[i]) for", "no triangle"),
+        ("windows = [self.window(level, k, j - i) for", "windows = [self.window(level, k, 1) for", "no triangle"),
+        ("for cut in cuts:", "for cut in [c[:1] for c in cuts]:", "no triangle"),
+        (
+            "for (i, j, k), (_, _, fall, rise) in zip(starts, windows, strict=True):",
+            "for (i, j, k), (_, _, fall, rise) in zip(starts[1:], windows[1:], strict=True):",
+            "no triangle",
+        ),
+        (
+            "v, around, moved, spread = self.point(level + 1, 2 * k + j - i)",
+            "v, around, moved, spread = self.point(level + 1, 2 * k + 2 * j - 2 * i)",
+            "no triangle",
+        ),
+        (
+            "v, around, moved, spread = self.point(level + 1, 2 * k + j - i)",
+            "v, around, moved, spread = self.point(level + 1, 2 * k)",
+            "no triangle",
+        ),
+        (
+            "for kept, pair in ((h, (v, around)), (dh, (moved, spread))):",
+            "for kept, pair in ((h, (64 * v, around)), (dh, (moved, spread))):",
+            "no triangle",
+        ),
+        ("for corner in corners:", "for corner in corners[1:]:", "no triangle"),
+        ("for corner in corners:", "for corner in corners[:-1]:", "no triangle"),
+        ("total = sum(one)\n", "total = 2 * sum(one)\n", "no triangle"),
+        ("            cubes = left", "            cubes = []", "no triangle"),
+        ("if not cubes:", "if level > 4:", "no triangle"),
+        (
+            "found = [[[iv.mpf(0)] * size for _ in range(size)] for _ in range(2)]",
+            "found = [[[iv.mpf(-9)] * size for _ in range(size)] for _ in range(2)]",
+            "one root as two",
+        ),
+        ("matrix[a][c] += slope", "matrix[a][c] -= slope", "another index"),
+        (
+            "terms = self.values(sum((iv.mpf(float(c)) for c in centre[i:j]), iv.mpf(0)))",
+            "terms = self.values(iv.mpf(0))",
+            "a root that is none",
+        ),
+        ("for c in range(i, j):\n", "for c in range(i, i):\n", "a root that is none"),
+        ("reach = self._reach(centre, y, tried, step)", "reach = 0.0", "three clusters for two"),
+        ("small = reach\n", "small = 0.0\n", "three clusters for two"),
+        (
+            "first, second = self.jacobian(centre, radius)",
+            "first, second = self.jacobian(centre, 1e-12)",
+            "isosceles ones in the box",
+        ),
+        ("return float(np.nextafter(worst, 2))", "return 0.0", "a root that is none"),
+        (
+            "return _Root(centre, radius, small, zero, unstable)",
+            "return _Root(centre, radius, small, zero, 1)",
+            "the first eigenvalue alone",
+        ),
+        (
+            "return _Root(centre, radius, small, zero, unstable)",
+            "return _Root(centre, radius, small, [False] * size, unstable)",
+            "three clusters for two",
+        ),
+        (
+            "self.centre, self.radius, self.small, self.zero, self.unstable = centre, radius, small, zero, unstable",
+            "self.centre, self.radius, self.small, self.zero, self.unstable = centre, 9.0, small, zero, unstable",
+            "no pair of clusters",
+        ),
+        ('edges = [one["beta"] for one in slices]', "edges = [claims['beta']]", "a list from -0.8"),
+        (
+            "self.point, self.cell = cache(self._point), cache(self._cell)",
+            "self.point, self.cell = cache(lambda a, b: self._point(3, b)), cache(self._cell)",
+            "no triangle",
+        ),
+        (
+            "first, second = self.jacobian(centre, small)",
+            "first, second = self.jacobian(0 * centre, small)",
+            "every one is stable",
+        ),
+        ("s = sum((iv.mpf(float(c)) for c in centre[i:j]), iv.mpf(0))", "s = iv.mpf(0)", "every one is stable"),
+        ("need(all(z or c - small > 0 for", "need(all(True for", "tokens in another order"),
+        ("sizes.append(1)", "pass", "clusters of no end"),
+        (
+            "            return False\n        y = np.linalg.inv",
+            "            return True\n        y = np.linalg.inv",
+            "no triangle",
+            NEVER_SINGULAR,
+        ),
+        (
+            "            return False\n        y = np.array",
+            "            return True\n        y = np.array",
+            "no triangle",
+            NEVER_LARGE,
+        ),
+        ("for level in range(1, DEEPEST + 1):", "for level in range(2, DEEPEST + 1):", "no triangle"),
     )
 ]
 
@@ -647,6 +1037,39 @@ INTEGERS = of(
         "a stable pair",
     ),
     ("return Matrix(middle, radius, scale)", "return Matrix(middle, 0 * radius, scale)", "isosceles ones near by"),
+    ("return cls(middle, radius, scale + 1)", "return cls(middle, 0 * radius, scale + 1)", "isosceles ones near by"),
+    (
+        "middle, radius = low + high, high - low",
+        "middle, radius = low + high, 0 * high",
+        "a branch over -2/3, in the middle",
+    ),
+    (
+        "spread = abs(self.middle) * radius + self.radius * (abs(middle) + radius)",
+        "spread = self.radius * (abs(middle) + radius)",
+        "a branch over -2/3, in the middle",
+    ),
+    (
+        "return Matrix(self.middle * middle, spread, self.scale + SCALE + 1)",
+        "return Matrix(self.middle * middle, 0 * spread, self.scale + SCALE + 1)",
+        "a branch over -2/3, in the middle",
+    ),
+    (
+        "return Matrix(self.middle * a + other.middle * b, self.radius * a + other.radius * b, scale)",
+        "return Matrix(self.middle * a + other.middle * b, self.radius * a, scale)",
+        "a branch over -2/3, in the middle",
+    ),
+    (
+        "exact, scale = fixed(left), self.scale + 60",
+        "exact, scale = fixed(left) * (1 if right is None else -1), self.scale + 60",
+        "a stable pair",
+    ),
+    ("sign, mantissa, exponent, _ = part", "sign, mantissa, exponent = 0, part[1], part[2]", "a branch over -2/3"),
+    ("low, high = iv.mpf(x)._mpi_", "low, high = iv.mpf(iv.mpf(x).mid)._mpi_", "a step through the peak"),
+    (
+        "self.middle, self.radius, self.scale = middle, radius, scale",
+        "self.middle, self.radius, self.scale = middle, 0 * radius, scale",
+        "isosceles ones near by",
+    ),
 )
 
 READING = of(
@@ -675,6 +1098,9 @@ VERDICTS = of(
         'return Verdict(True, kind, "", (), f"the certificate is malformed',
         "frames that do not fit",
     ),
+    ("tuple(_confirm(kind, claims, data))", "()", "a stable pair"),
+    ("return checkers[kind](claims, data)", "return []", "a stable pair"),
+    ("said = statement(kind, claims, data)", 'said = values["statement"]', "other words"),
 )
 
 WORDS = [

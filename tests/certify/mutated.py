@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from mpmath import iv
+from mpmath.libmp import libmpf
 
 from attnflow.certify import checking
 
@@ -19,6 +20,8 @@ ORDER = ("integers", "words", "reading", "forms", "flows", "lists", "orbits")
 LEAVES = ("forms", "flows", "lists", "orbits")
 """Modules from which no other takes a name as it is made: a function with other text can be put into them afterwards."""
 PACKAGE = "mutated_checking"
+OPERATIONS = [f"__{side}{name}__" for name in ("add", "sub", "mul", "truediv", "pow") for side in ("", "r")]
+"""Operations of intervals that mutants ask for again and again."""
 SOURCES = {name: (FOLDER / f"{name}.py").read_text(encoding="utf-8") for name in (*ORDER, "__init__")}
 MADE: dict[tuple[str, str, str], ModuleType] = {}
 """Modules that are as their text, by their name, their text and that of integers.py, from which they take names."""
@@ -50,15 +53,55 @@ class Remembered:
         return self.values[key]
 
 
+class Converted:
+    """The intervals of plain numbers, kept: every product with a whole number asks for one."""
+
+    def __init__(self, function: Any):
+        self.function, self.values = function, {}
+
+    def __call__(self, x: Any) -> Any:
+        if type(x) is not int and type(x) is not float:
+            return self.function(x)
+        key = type(x), x, iv.prec
+        if key not in self.values:
+            self.values[key] = self.function(x)
+        return self.values[key]
+
+
+def kept(name: str) -> Any:
+    """An operation of intervals that keeps its values."""
+    plain, values = getattr(iv.mpf, name), {}
+
+    def operation(left: Any, right: Any) -> Any:
+        if type(right) is int or type(right) is float:
+            right = iv.convert(right)
+        if type(right) is not iv.mpf:
+            return plain(left, right)
+        key = left._mpi_, right._mpi_, iv.prec
+        if key not in values:
+            values[key] = plain(left, right)
+        return values[key]
+
+    return operation
+
+
 @contextlib.contextmanager
 def remembering() -> Iterator[None]:
-    """Elementary functions of intervals keep their values."""
+    """Intervals keep the values of what was done with them, and mpmath leaves out what it asserts of every number."""
     plain = {name: getattr(iv, name) for name in ("exp", "sin", "cos", "log", "sqrt")}
-    vars(iv).update({name: Remembered(function) for name, function in plain.items()})
+    asserting = libmpf.normalize
+    vars(iv).update({name: Remembered(function) for name, function in plain.items()}, convert=Converted(iv.convert))
+    libmpf.normalize = libmpf._normalize
+    for name, operation in [(name, kept(name)) for name in OPERATIONS]:
+        setattr(iv.mpf, name, operation)
     try:
         yield
     finally:
+        libmpf.normalize = asserting
         vars(iv).update(plain)
+        del iv.convert
+        for name in OPERATIONS:
+            delattr(iv.mpf, name)
 
 
 class Checker:
@@ -80,7 +123,8 @@ class Checker:
             else:
                 sources[name] = source[:first] + new + source[last:]
         self.modules: dict[str, ModuleType] = {}
-        whole = self.modules[PACKAGE] = ModuleType(PACKAGE)
+        key = PACKAGE, sources["__init__"], ""
+        whole = self.modules[PACKAGE] = MADE.setdefault(key, ModuleType(PACKAGE))
         whole.__path__ = []
         with self._imported():
             for name in ORDER:
@@ -93,12 +137,15 @@ class Checker:
                     exec(_code(name, sources[name]), vars(module))
                 if changed:
                     exec(_code(*again), vars(module))
-                setattr(whole, name, module)
-            exec(_code("__init__", sources["__init__"]), vars(whole))
+            if "__builtins__" not in vars(whole):
+                exec(_code("__init__", sources["__init__"]), vars(whole))
 
     @contextlib.contextmanager
     def _imported(self) -> Iterator[None]:
         sys.modules.update(self.modules)
+        for path, module in self.modules.items():
+            if path != PACKAGE:
+                setattr(self.modules[PACKAGE], path.rpartition(".")[2], module)
         try:
             yield
         finally:
