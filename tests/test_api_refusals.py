@@ -76,7 +76,7 @@ REFUSED = [
     ("`field` is array", lambda: observe.attention_matrix(X, TOKENS)),
     ("`tokens` is array", lambda: stability.spectrum(FIELD, X)),
     ("`field` is Tokens", lambda: stability.spectrum(TOKENS, FIELD)),
-    ("`beta` is -1, where tokens repel", lambda: observe.cluster_scale(-1.0)),
+    ("`beta` is -1.0", lambda: observe.cluster_scale(-1.0)),
     ("`tokens` is array", lambda: af.advance(FIELD, X, 0.0, 1.0)),
     ("`t1` is nan", lambda: af.advance(FIELD, TOKENS, 0.0, np.nan)),
     ("`tokens` is array", lambda: af.merge_times(FIELD, X)),

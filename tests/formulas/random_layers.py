@@ -7,6 +7,7 @@ import math
 import mpmath as mp
 import numpy as np
 from scipy import linalg, special
+from scipy.optimize import brentq
 
 from tests.formulas.oracle import oracle
 from tests.formulas.special import log_bessel
@@ -423,8 +424,8 @@ def attention_moments(logit_scale, d, d_k):
 
 @oracle(
     "random_layers.critical_logit_scale",
-    draws={"d": few, "d_k": lambda rng: rng.choice([None, 64, 3])},
-    cases=({"d": 4, "d_k": 1}, {"d": 8, "d_k": 6}, {"d": 64, "d_k": 8}),
+    draws={"d": lambda rng: int(rng.integers(2, 10)), "d_k": lambda rng: rng.choice([None, 3, 30])},
+    cases=({"d": 4, "d_k": 1}, {"d": 8, "d_k": 6}, {"d": 10**4, "d_k": 10**4}),
     result=lambda scale: -1 if scale is None else scale,
     count=4,
     fresh=0,
@@ -437,11 +438,133 @@ def critical_logit_scale(d, d_k):
         first, second = moments(mp.exp(log_b), d, d_k)
         return (d - 3) * second - (d - 1) * first
 
-    high = mp.mpf(1)
-    while exponent(high) < 0:
-        high += 1
+    def exponent_in_floats(log_b):
+        """The same integral by 4,000 equidistant logarithms of W, for a first look."""
+        y = np.linspace(2 * math.log(d * d_k) - 60, 2 * math.log(math.sqrt(d * d_k) + 60), 4000)
+        kappa = math.exp(log_b) * np.exp(y / 2) / math.sqrt(d_k)
+        r = np.where(kappa < 1e-3, kappa / d, special.ive(d / 2, kappa) / special.ive(d / 2 - 1, kappa))
+        slope = np.where(kappa < 1e-3, 1 / d, 1 - r * r - (d - 1) * r / kappa)
+
+        def log_density(d):
+            root = np.exp(y / 2)
+            return (d + d_k) / 4 * y + np.log(special.kve((d - d_k) / 2, root)) - root - math.lgamma(d / 2)
+
+        narrow, wide = np.exp(log_density(d)), np.exp(log_density(d + 2)) / 2
+        radial = (slope * math.exp(log_b)) ** 2 / d_k * (d * wide + (d_k - 1) * narrow)
+        turning = r * r * np.exp(-y) * (d - 1) * (d_k - 1) * narrow
+        return float(np.sum((d - 3) * (radial + turning) - (d - 1) * r * r * narrow))
+
+    grid = np.arange(-2.0, 12.0, 0.25)
+    above = next(place for place in grid if exponent_in_floats(place) > 0)
+    low = mp.mpf(brentq(exponent_in_floats, above - 0.25, above))
+    high = low + mp.mpf("1e-6")
+    values = exponent(low), exponent(high)
     with mp.workdps(30):
-        return mp.exp(mp.findroot(exponent, (high - 1, high), solver="anderson", tol=1e-50, verify=False))
+        while abs(high - low) > 1e-17:  # secants
+            low, high = high, high - values[1] * (high - low) / (values[1] - values[0])
+            values = values[1], exponent(high)
+        return mp.exp(high)
+
+
+# --- products of softmax means
+
+
+NODES = 20
+
+
+@functools.cache
+def shares_of_energy(d_k):
+    """Angles t of the singular values cos t > sin t of a matrix of two columns, without its size, and their masses."""
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    low = 0.0 if d_k < 4 else math.asin(1e-18 ** (1 / (d_k - 2))) / 2
+    t = low + (math.pi / 4 - low) * (1 + nodes) / 2
+    masses = weights * np.sin(2 * t) ** (d_k - 2) * np.cos(2 * t)
+    return t, masses / masses.sum()
+
+
+def mean_product(phi, b, d_k, size):
+    """E <m(0), m(phi)> over singular values and turns of Z and K in M = b/sqrt(d_k) Z (K^T K)^(1/2).
+
+    Z and K have the squared sizes Gamma(2) and 2 Gamma(d_k), whose product has a Bessel function K as density; their
+    shares and all turns are independent. Sums over turns are those of periodic functions.
+    """
+    log_w = 0.16 * np.arange(-150 if d_k > 1 else -260, 48) if d_k < 30 else 0.08 * np.arange(-200, 120)
+    w = np.exp(log_w)  # the product of both Gammas
+    root = 2 * np.sqrt(w)
+    mass_w = np.exp((2 + d_k) / 2 * log_w + np.log(special.kve(d_k - 2, root)) - root)
+    keep = mass_w > 1e-17 * mass_w.max()
+    mass_w, strength = mass_w[keep] / mass_w.sum(), b / math.sqrt(d_k) * np.sqrt(2 * w[keep])
+    psi = math.pi * np.arange(size) / size
+
+    def softmax_mean(z):
+        kappa = strength[:, None, None] * np.maximum(np.abs(z), 1e-300)
+        return special.i1e(kappa) / special.i0e(kappa) * (z / np.maximum(np.abs(z), 1e-300))
+
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    first, second = (np.exp(1j * angles) for angles in (psi, psi + phi))
+    total = 0.0
+    for t, mass in zip(*shares_of_energy(d_k), strict=True) if d_k > 1 else [(0.0, 1.0)]:
+        for s, weight in zip(
+            math.pi / 4 * (1 + nodes), math.pi / 4 * weights * np.sin(math.pi / 2 * (1 + nodes)), strict=True
+        ):
+            turn = np.exp(1j * math.pi * np.arange(size) / size)[:, None]
+            moved = []
+            for z in (first, second):
+                stretched = (math.cos(t) * z.real + 1j * math.sin(t) * z.imag) * turn
+                # diag(cos s + sin s, cos s - sin s) is z cos s + conj(z) sin s
+                moved.append(softmax_mean(math.cos(s) * stretched + math.sin(s) * stretched.conj()))
+            products = np.mean((moved[0] * moved[1].conj()).real, axis=(1, 2))
+            total += mass * weight * (mass_w @ products)
+    return total
+
+
+@oracle(
+    "random_layers.uniform_products",
+    draws={
+        "angle": lambda rng: float(rng.choice([rng.uniform(-4, 4), 0.0, 99.0])),
+        "b": lambda rng: float(rng.choice([0.0, 1e-9, 0.3, 1.0])),
+        "d_k": lambda rng: int(rng.choice([2, 3, 6])),
+    },
+    cases=(
+        {"angle": 0.0, "b": 5.0, "d_k": 1},
+        {"angle": math.pi, "b": 64.0, "d_k": 1},
+        {"angle": 0.0, "b": 2.0, "d_k": 3},
+        {"angle": 0.0, "b": 20.0, "d_k": 64},
+        {"angle": math.pi, "b": 64.0, "d_k": 2},
+    ),
+    count=3,
+    quick=3,
+    fresh=0,
+)
+def uniform_products(angle, b, d_k):
+    """At angles 0 and pi the moment A, else an integral over singular values, whose sums over turns leave 1e-10."""
+    if b == 0:
+        return mp.mpf(0)
+    if angle in (0.0, math.pi):
+        return moments(b, 2, d_k)[0] * (1 if angle == 0 else -1)
+    return mp.mpf(mean_product(angle, b, d_k, 12 if b < 1 else 20))
+
+
+@oracle(
+    "random_layers.uniform_start_power",
+    draws={"k": lambda rng: int(rng.integers(1, 7)), "b": lambda rng: 0.3, "d_k": lambda rng: int(rng.choice([2, 5]))},
+    cases=({"k": 7, "b": 64.0, "d_k": 1}, {"k": 2, "b": 0.0, "d_k": 64}, {"k": 2, "b": 0.3, "d_k": 3}),
+    count=3,
+    quick=3,
+    fresh=0,
+)
+def uniform_start_power(k, b, d_k):
+    """Coefficients of `uniform_products` from its values at multiples of pi/8; degrees beyond 9 are below 1e-9."""
+    if k % 2 or b == 0:
+        return mp.mpf(0)
+    turns = [math.pi * j / 8 for j in range(4)]
+    values = [mp.mpf(uniform_products(turn, b, d_k)) for turn in turns]
+
+    def coefficient(degree):
+        parts = [2 * value * mp.cos(degree * turn) for value, turn in zip(values[1:], turns[1:], strict=True)]
+        return (values[0] + mp.fsum(parts)) / 8
+
+    return mp.mpf(k) ** 2 / 4 * (coefficient(k - 1) + coefficient(k + 1))
 
 
 # --- softmax of Gaussian logits ----------------------------------------------------------------------------------

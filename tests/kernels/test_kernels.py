@@ -186,7 +186,7 @@ def test_every_series_takes_a_kernel_with_an_expansion(name, d, causal):
 @pytest.mark.usefixtures("choices_of_a_cpu")
 @pytest.mark.parametrize("d", [2, 3])
 def test_the_series_is_chosen_and_gives_the_velocity_of_tiles(d):
-    tokens = af.uniform(af.Sphere(d), n=3000, seed=0)
+    tokens = af.uniform(af.Sphere(d), n=6000, seed=0)
     for kernel, normaliser in ((learned(), None), (Polynomial(4), af.Unnormalised())):
         field = af.Attention(kernel=kernel, normaliser=normaliser)
         choice = field.choice(tokens, 1e-8)

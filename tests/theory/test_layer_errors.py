@@ -59,8 +59,8 @@ def test_fluctuations(step, heads, expected):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: random_layers.single_token_overlap(0.0, 1.0, d=3), "single_token_limit"),
-        (lambda: random_layers.pair_layer_error(1.0, 1.0, 1.0, d=3), "positive v"),
+        (lambda: random_layers.single_token_overlap(0.0, 1.0, d=3), "`step` is 0.0; give numbers in"),
+        (lambda: random_layers.pair_layer_error(1.0, 1.0, 1.0, d=3), "`overlap` is 1.0; give a number in"),
         (lambda: random_layers.consensus_fluctuation([0.5, 1.0], 0.1), "the first the largest"),
     ],
 )

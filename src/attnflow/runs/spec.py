@@ -118,21 +118,18 @@ class Spec:
 
     def takes_integer(self, key: str) -> bool:
         """Whether the entry at a path such as "tokens.n" is an integer, as its maker declares."""
-        first, *path = key.split(".")
+        path = key.split(".")
+        value: Any = self.table
         with self.plugins.active():
             maker: Any = self.work_class
-            value = self.table.get(first)
-            if first != self.kind:
-                path = [first, *path]
-                value = self.table
-            while len(path) > 1:
-                value = value.get(path[0]) if isinstance(value, dict) else None
-                name = value.get("name") if isinstance(value, dict) else None
-                if not parts_of(maker, path[0]) or name is None:
+            if path[0] == self.kind:
+                value = value[path.pop(0)]
+            for part in path[:-1]:
+                value = value.get(part)
+                if not isinstance(value, dict) or "name" not in value or not parts_of(maker, part):
                     return False
-                maker = words(_part(maker, path[0], value))[name]
-                path = path[1:]
-            return bool(path) and is_integer(maker, path[0])
+                maker = words(_part(maker, part, value))[value["name"]]
+            return bool(path) and is_integer(maker, path[-1])
 
     def extended(self, until: Any, save: int | None = None) -> "Spec":
         """The specification of longer work with all times of this one; `save` counts the new intervals."""
@@ -141,9 +138,8 @@ class Spec:
         longer = work.longer(until, save)
         if end is not None:
             value = getattr(longer, end)
-            table = {key: value for key, value in table.items() if key != end} | (
-                {} if value == math.inf else {end: value}
-            )
+            table = {key: entry for key, entry in table.items() if key != end}
+            table |= {} if value == math.inf else {end: value}
         times = getattr(longer, "save", None)
         if isinstance(times, At):
             table["save"] = {"name": "at", "times": list(times.chosen)}
@@ -178,8 +174,7 @@ def load_spec(source: str | Path, changes: Sequence[str] = (), plugins: Given = 
 
     `plugins` are Python files that `register` further words; they are executed, a specification never is.
     """
-    text = load_text(source)
-    return parse_spec(text, changes, plugins, folder=Path(source).parent)
+    return parse_spec(load_text(source), changes, plugins, folder=Path(source).parent)
 
 
 def parse_spec(

@@ -9,13 +9,12 @@ import functools
 import math
 
 import numpy as np
-from scipy.special import i0e, i1e
+from scipy.special import gammainccinv, gammaincinv, i0e, i1e
 
-from attnflow.errors import InvalidInput
-from attnflow.special.formula import Reals, formula
+from attnflow.errors import NotAccurate
+from attnflow.special.formula import Integers, Reals, formula
 from attnflow.special.integrals import integral
 from attnflow.special.numbers import ArrayLike, Numbers
-from attnflow.theory.checks import checked_degrees, checked_integers, checked_reals
 from attnflow.theory.random_layers._domains import TIME
 
 TERMS = 160
@@ -23,7 +22,8 @@ TERMS = 160
 EARLIEST, LONGEST = 0.2, 1e60
 """Before, 18 powers of the time give the mean of the order parameter; after, it is 1 for every float above 0."""
 ANGLES = 128
-"""Points of half the circle on which softmax means are Fourier transformed, for b <= 4."""
+"""Points of half the circle on which softmax means are Fourier transformed first, for b <= 4."""
+LOGITS, KEYS = Reals(0.0, 64.0, scalar=True), Integers(1, 64, scalar=True)
 
 
 @formula(u0=Reals(0.0, 1.0, ends="right"), relative=4e-16)
@@ -68,32 +68,45 @@ def poisson_order_mean(u0: ArrayLike, tau: ArrayLike) -> Numbers:
     return np.where(inside, means, early)[()]
 
 
+@formula(
+    k=Integers(1, 64, scalar=True),
+    b=LOGITS,
+    d_k=KEYS,
+    absolute="2e-8 * np.minimum(1.0, b * b) * k**2",
+)
 def uniform_start_power(k: int, b: float, *, d_k: int = 2) -> float:
     """E |c_k|^2/tau for the k-th Fourier coefficient of the density from the uniform start, to first order in tau.
 
     (k^2/4) (S_{k-1} + S_{k+1}), where S_k are the coefficients (1/2 pi) int s(phi) cos(k phi) dphi of
     s(phi) = E <m(0), m(phi)> (`uniform_products`). 0 for odd k: the density stays antipodally symmetric on every path,
-    so that it can end in antipodal pairs, not in consensus. d = 2, k >= 1, b >= 0, d_k >= 1 rows of Q and K. Ours.
+    so that it can end in antipodal pairs, not in consensus. d = 2. Ours.
+
+    Arguments:
+        k: degree of the coefficient.
+        b: scale of the logits.
+        d_k: number of rows of Q and K.
     """
-    degree = checked_degrees(k, 1)
-    if degree.ndim or degree > ANGLES // 2:
-        raise InvalidInput(f"k is {k!r}; it must be one degree, from 1 to {ANGLES // 2}.")
-    powers = _powers(float(checked_reals("b", b, 0.0)), _rows(d_k))
-    half = int(degree) // 2
-    return 0.0 if degree % 2 else float(half**2 * (powers[half - 1] + powers[half]))
+    powers, half = _powers(b, d_k), k // 2
+    return 0.0 if k % 2 else float(half**2 * (powers[half - 1] + powers[half]))
 
 
-def uniform_products(angle: ArrayLike, b: float, *, d_k: int = 2) -> np.ndarray:
+@formula(angle=Reals(-100.0, 100.0), b=LOGITS, d_k=KEYS, absolute="2e-8 * np.minimum(1.0, b * b)")
+def uniform_products(angle: ArrayLike, b: float, *, d_k: int = 2) -> Numbers:
     """s(phi) = E <m(0), m(phi)> for the softmax means m of two queries at angle phi over uniform keys; d = 2.
 
     m(x) = r(|a|) a/|a| with a = M x, M = (b/sqrt(d_k)) Q^T K and r = I_1/I_0. As a map of the plane of complex numbers,
     M z = P z + Q' conj(z); given V ~ Gamma(d_k) and c^2 ~ Beta(1, (d_k-1)/2), P and Q' are complex Gaussian numbers of
-    variance V b^2/d_k and coherence c. Quadrature over |P|, |Q'| and c, 1e-7. s(0) = A of `attention_moments`. Ours.
+    variance V b^2/d_k and coherence c. Integrated over |P|, |Q'| and c on grids that are refined until two agree.
+    s(0) = A of `attention_moments`. Ours.
+
+    Arguments:
+        angle: angles phi between the two queries.
+        b: scale of the logits.
+        d_k: number of rows of Q and K.
     """
-    phi = checked_reals("angle", angle, -math.inf)
-    powers = _powers(float(checked_reals("b", b, 0.0)), _rows(d_k))
+    powers = _powers(b, d_k)
     k = 1 + 2 * np.arange(len(powers))
-    return np.asarray(2 * np.cos(phi[..., None] * k) @ powers)
+    return (2 * np.cos(angle[..., None] * k) @ powers)[()]
 
 
 def _early_order(u: np.ndarray, time: np.ndarray) -> np.ndarray:
@@ -170,44 +183,63 @@ def _gauss_series(a: np.ndarray, c: np.ndarray, x: ArrayLike) -> tuple[np.ndarra
 
 @functools.lru_cache(maxsize=64)
 def _powers(b: float, d_k: int) -> np.ndarray:
-    """S_k for odd k = 1, 3, ...: E(|z_k|^2 + |z_{-k}|^2)/2 for the Fourier coefficients z_k of m, an odd map."""
+    """S_k for odd k = 1, 3, ...: E(|z_k|^2 + |z_{-k}|^2)/2 for the Fourier coefficients z_k of m, an odd map.
+
+    Raises:
+        NotAccurate: if S and their sum differ by more than 1e-8 of the largest S on the two finest grids.
+    """
     if b == 0:
         return np.zeros(ANGLES // 2)
-    zeta, share, log_w, density = _ellipses(d_k)
-    count = ANGLES * 2 ** max(0, min(4, math.ceil(math.log2(b / 4))))
+    count = ANGLES * 2 ** max(0, math.ceil(math.log2(b / 4)))
+    before = _powers_on_grid(b, d_k, count // 2, 1.4)
+    for finer in (1, 2, 4):
+        powers = _powers_on_grid(b, d_k, count * finer, finer**-0.5)
+        changes = powers[: len(before)] - before
+        if max(np.abs(changes).max(), abs(powers.sum() - before.sum())) <= 1e-8 * powers.max():
+            return powers
+        before = powers
+    raise NotAccurate("its integral over the weights is not accurate to 1e-8.")
+
+
+def _powers_on_grid(b: float, d_k: int, count: int, width: float) -> np.ndarray:
+    """S_k from `count` queries on half the circle, integrated over the weights with gaps in proportion to `width`."""
+    zeta, share, log_w, density = _ellipses(d_k, width)
     turn = np.exp(1j * np.pi * np.arange(count) / count)
     size = b / math.sqrt(d_k) * np.exp(log_w[:, None] / 2)
-    found = np.zeros(count)
+    powers = np.zeros(count)
     for angle, part, column in zip(np.pi / 4 - zeta, share, density.T, strict=True):
         image = math.cos(angle) * turn + math.sin(angle) * turn.conj()
-        length = np.abs(image)
+        length = np.maximum(np.abs(image), 1e-300)  # of one query it may be 0
         kappa = size * length
         means = i1e(kappa) / i0e(kappa) * (image / length / turn)  # without one turn: odd degrees become all degrees
-        found += part * (column @ np.abs(np.fft.fft(means, axis=1) / count) ** 2)
-    return (found + found[::-1])[: count // 2] / 2
+        powers += part * (column @ np.abs(np.fft.fft(means, axis=1) / count) ** 2)
+    return (powers + powers[::-1])[: count // 2] / 2
 
 
-@functools.lru_cache(maxsize=64)
-def _ellipses(d_k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def _ellipses(d_k: int, width: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """The distribution of |P|^2 = W cos^2(pi/4 - zeta) and |Q'|^2 = W sin^2(pi/4 - zeta) for b^2 = d_k.
 
     Given V and c, p = W/V has the density p sin(2w)/(1-c^2) exp(-p/(1-c^2)) I_0(c p sin(2w)/(1-c^2)), w = pi/4 - zeta.
     1 - c^2 = U^{2/(d_k-1)} for a uniform number U. Its sum over c has a logarithm at zeta = 0, hence fifth powers.
-    Returns zeta, its masses, log W and the conditional masses of log W, one column for each zeta.
+    The logarithms of p and V have equal gaps, for which sums converge like those of periodic functions.
+
+    Returns:
+        zeta, its masses, log W and the conditional masses of log W, one column for each zeta.
     """
-    gap = min(0.25, 0.35 / math.sqrt(d_k))
-    x = gap * np.arange(math.floor(-20 / gap), math.ceil(4.7 / gap) + 1)
-    log_v = gap * np.arange(math.floor(min(-45 / d_k, 0.0) / gap) - 2, math.ceil(math.log(60 + 9 * d_k**0.5) / gap) + 1)
-    log_v = log_v + (round(math.log(d_k) / gap) * gap if d_k > 8 else 0.0)
+    gap = width * min(0.25, 0.35 / math.sqrt(d_k))
+    low = -40.0 if d_k == 1 else -20.0  # smaller ones weigh e^low, or e^(2 low) for d_k > 1
+    x = gap * np.arange(math.floor(low / gap), math.ceil(4.7 / gap) + 1)
+    least, most = np.log(gammaincinv(d_k, 1e-17)), np.log(gammainccinv(d_k, 1e-17))
+    log_v = gap * np.arange(math.floor(max(least, low) / gap), math.ceil(most / gap) + 1)
     if d_k == 1:  # Q^T K has rank one: |P| = |Q'|, and |P|^2/V is exponential
         zeta, share = np.zeros(1), np.ones(1)
         table = (np.exp(x - np.exp(x) / 2) / 2)[:, None]
     else:
-        nodes, weights = np.polynomial.legendre.leggauss(40)
+        nodes, weights = np.polynomial.legendre.leggauss(round(40 / width))
         t = (1 + nodes) / 2
         zeta, share = np.pi / 4 * t**5, weights * t**4
         table = _sizes(x[:, None], zeta, d_k)
-    mass_v = np.exp(d_k * log_v - np.exp(log_v))
+    mass_v = np.exp(d_k * (log_v - math.log(d_k)) - np.exp(log_v) + d_k)
     summed = np.apply_along_axis(np.convolve, 0, table, mass_v / mass_v.sum())
     total = share @ summed.sum(axis=0)
     return zeta, share / total, x[0] + log_v[0] + gap * np.arange(len(summed)), summed
@@ -215,7 +247,7 @@ def _ellipses(d_k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 def _sizes(log_p: np.ndarray, zeta: np.ndarray, d_k: int) -> np.ndarray:
     """The density of log p and zeta, summed over the coherence c by the double exponential rule in U."""
-    p, found = np.exp(log_p), np.zeros((len(log_p), len(zeta)))
+    p, density = np.exp(log_p), np.zeros((len(log_p), len(zeta)))
     for t in 0.125 * np.arange(-30, 31):
         arm = math.pi / 2 * math.sinh(t)
         log_u = -math.log1p(math.exp(-2 * arm)) if arm > -300 else 2 * arm
@@ -224,12 +256,5 @@ def _sizes(log_p: np.ndarray, zeta: np.ndarray, d_k: int) -> np.ndarray:
         c = math.sqrt(-math.expm1(2 / (d_k - 1) * log_u))
         inner = defect / (1 + c) + 2 * c * np.sin(zeta) ** 2  # 1 - c cos(2 zeta)
         cosine = np.cos(2 * zeta)
-        found += weight * p * p * cosine / defect * np.exp(-p * inner / defect) * i0e(c * p * cosine / defect)
-    return found
-
-
-def _rows(d_k: int) -> int:
-    found = checked_integers("d_k", d_k, 1)
-    if found.ndim:
-        raise InvalidInput(f"d_k is {d_k!r}; it must be one integer, at least 1.")
-    return int(found)
+        density += weight * p * p * cosine / defect * np.exp(-p * inner / defect) * i0e(c * p * cosine / defect)
+    return density
