@@ -1,6 +1,7 @@
 """A deep transformer at initialisation: how far its layers mix tokens, and which knob moves that."""
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,7 @@ SOURCE = "arXiv:2604.01978"
 OURS = f"ours, in the setting of {SOURCE}"
 LEVELS = (0.5, 0.9)
 WHOLE = Integers(1, 10**9, scalar=True)
-NETWORK = {
+NETWORK: dict[str, Any] = {
     "layers": WHOLE,
     "heads": WHOLE,
     "d": Integers(4, 10**4, scalar=True),
