@@ -9,6 +9,7 @@ from attnflow.observe.observable import Observable
 from tests.formulas.oracle import ORACLES
 
 ROOMS = {
+    "theory": theory,
     "uniform": theory.uniform,
     "merging": theory.merging,
     "landscape": theory.landscape,

@@ -55,5 +55,5 @@ def test_predictions_stay_in_range(beta, d):
     ],
 )
 def test_bad_requests(arguments):
-    with pytest.raises(ValueError, match=r"^(beta|d|n) is .*; (it must be|a prediction needs)"):
+    with pytest.raises(ValueError, match=r"^`(beta|d|n)` is .*; give an? (number|integer)"):
         theory.predict_particles(arguments[0], **dict(zip(("d", "n"), arguments[1:], strict=False)))

@@ -4,8 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from attnflow.errors import InvalidInput
-from attnflow.theory.checks import checked_beta, checked_dimension, checked_integers
+from attnflow.special.formula import Integers, Optional, Reals, formula
 from attnflow.theory.landscape.hemisphere import hemisphere_probability
 from attnflow.theory.landscape.modes import expected_modes
 from attnflow.theory.merging.exits import nearest_angle
@@ -30,13 +29,21 @@ class Prediction:
     source: str
 
 
+@formula(
+    beta=Reals(0.0, STEEPEST, scalar=True),
+    d=Integers(2, 10**4, scalar=True),
+    n=Optional(Integers(2, 10**9, scalar=True)),
+    relative=1e-11,
+    absolute=1e-12,
+)
 def predict_particles(beta: float, *, d: int, n: int | None = None) -> list[Prediction]:
-    """Predictions for n iid uniform tokens on S^{d-1} under SA, in the order of events; beta >= 0, d >= 2."""
-    if (found := checked_beta(beta)).ndim or found > STEEPEST:
-        raise InvalidInput(f"beta is {beta!r}; a prediction needs one number of at most {STEEPEST:g}.")
-    checked_dimension(d)
-    if n is not None:
-        checked_integers("n", n, 2)
+    """Predictions for n iid uniform tokens on S^{d-1} under SA, in the order of events.
+
+    Arguments:
+        beta: inverse temperature.
+        d: dimension of the space around the sphere.
+        n: number of tokens; None for what does not depend on it.
+    """
     first = [] if n is None else [_first_merge(beta, d, n)]
     return [*_linear(beta, d), *first, _clusters(beta, d, n), *_lifetimes(beta, d), *_collapse(beta, d, n)]
 
