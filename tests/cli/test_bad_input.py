@@ -85,7 +85,7 @@ def test_specifications(place, old, new, words):
         (["show", "a" * 5000], 6, "File name too long"),
         (["list", "--root", "nofile"], 6, "there is no folder 'nofile'"),
         (["list", "--root", "a" * 5000], 6, "File name too long"),
-        (["predict", "particles", "--d", "3", "--beta", "1e308"], 2, "at most 1e+10"),
+        (["predict", "particles", "--d", "3", "--beta", "1e308"], 2, "`--beta` is 1e+308; give a number in [0, 1e+10]"),
         (["predict", "particles", "--d", "3", "--beta", "5", "--figure", "."], 2, "a.pdf"),
         (["predict", "middle", "--context", "1", "--beta", "1", "--time", "1"], 2, "`--context` is 1"),
         (["probe", "run", "gpt2", "--text", "s.toml"], 2, "`MODEL` is 'gpt2', neither a file nor one of the networks"),
