@@ -85,13 +85,13 @@ def test_the_claim_of_a_dead_process_of_this_machine_is_free_at_once(tmp_path):
 
 
 def share(folder):
-    af.sweep(slow, {"k": "0:24", "seconds": [0.05]}, folder, workers=3)
+    af.sweep(slow, {"k": "range(0,24)", "seconds": [0.05]}, folder, workers=3)
 
 
 def test_two_processes_share_a_folder_and_do_nothing_twice(tmp_path):
     """Another process and this one, which waits until the other has begun."""
     folder = tmp_path / "s"
-    af.sweep(slow, {"k": "0:2", "seconds": [0.05]}, folder, workers=3)
+    af.sweep(slow, {"k": "range(0,2)", "seconds": [0.05]}, folder, workers=3)
     other = multiprocessing.get_context("spawn").Process(target=share, args=(folder,))
     other.start()
     while other.is_alive() and len(list((folder / "journal").iterdir())) < 2:
