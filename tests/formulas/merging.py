@@ -515,7 +515,7 @@ def pair_merges(angle, beta, rate, order=24):
             if series[0] and series[j]
         )
         step = radius * m(10) ** (m(-20) / order)
-        b, u = mp.polyval(betas[::-1], step), mp.polyval(us[::-1], step)
+        b, u = (mp.fsum(c * step**k for k, c in enumerate(series)) for series in (betas, us))
 
 
 def freezing_rate(angle, beta):
