@@ -778,6 +778,7 @@ HEMISPHERES = tuple(
     relation=lambda a: a["n"] <= 20000,
     count=16,
     fresh=2,
+    quick=12,
 )
 def hemisphere_probability(n, d):
     return tosses(n, d)[0]

@@ -65,7 +65,12 @@ CASES = (
 )
 
 
-@oracle("layers.boost", draws={"points": points, "b": vector}, cases=CASES)
+@oracle(
+    "layers.boost",
+    draws={"points": points, "b": vector},
+    cases=CASES,
+    quick=8,
+)
 def boost(points, b):
     with digits(b):
         rows = []

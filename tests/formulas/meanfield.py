@@ -58,6 +58,7 @@ def betas(rng):
     draws={"beta": betas, "d": lambda rng: int(rng.choice([2, 513])), "degree": lambda rng: 70},
     cases=({"beta": 1e10, "d": 3, "degree": 0},),
     result=lambda multipliers: [multipliers[k] for k in (0, 1, 2, 5, 31, 70) if k < len(multipliers)],
+    quick=8,
 )
 def multipliers(beta, d, degree):
     return [multiplier(beta, d, k) for k in (0, 1, 2, 5, 31, 70) if k <= degree]
@@ -233,6 +234,7 @@ def empirical(basis, tokens):
     arguments=made,
     count=14,
     fresh=2,
+    quick=6,
 )
 def observable_distance(tokens, density, degree):
     basis = density["basis"] | {"degree": degree}
@@ -389,6 +391,7 @@ def any_cells(rng):
         },
     ),
     count=16,
+    quick=6,
 )
 def cells_from_density(cells, density):
     """Differences of primitives: of Sturm and Liouville's equation for P_k."""
@@ -454,6 +457,7 @@ def energy_field(rng):
     ),
     count=16,
     fresh=2,
+    quick=6,
 )
 def free_energy(field, density, kappa):
     d, beta, wave = density["basis"]["d"], mp.mpf(field["beta"]), [*density["waves"], [1, 0, 0.0]][0]

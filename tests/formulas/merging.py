@@ -547,7 +547,7 @@ oracle(
         {"angle": 3.1, "beta": 300.0},
     ),
     count=8,
-    quick=6,
+    quick=4,
     fresh=1,
 )(freezing_rate)
 
@@ -1242,7 +1242,7 @@ def cascades_clearly(a):
         {**SPACE, "beta": 5.0, "model": "USA", "until": 0.9},
     ),
     count=4,
-    quick=7,
+    quick=3,
     fresh=0,
     result=lambda r: [list(column) for column in r],
 )
@@ -1473,7 +1473,7 @@ def three_clusters(counts, beta):
     },
     cases=({"n": 10, "tol": 1e-7},),
     count=6,
-    quick=2,
+    quick=3,
     fresh=0,
 )
 def three_cluster_threshold(n, tol):

@@ -377,7 +377,7 @@ def hyperplane_coordinates(points, value):
     for _ in range(12):  # to the power 2^12
         matrix = matrix / mp.mnorm(matrix, 1)
         matrix = matrix * matrix
-    power = matrix / mp.mnorm(matrix, 1)  # phi times phi*, but for a factor
+    power = matrix / mp.mnorm(matrix, 1)  # phi times phi*, up to a factor
     column = max(range(d), key=lambda j: mp.norm([power[i, j] for i in range(d)]))
     phi = [power[i, column] for i in range(d)]
     phi = [c / mp.norm(phi) for c in phi]
@@ -471,6 +471,7 @@ def binomial(k, n, q):
     },
     result=lambda e: [e.n, e.exits, e.mean, e.standard_error, e.band, *e.survival([0.1])[:3], *e.quantile(SHARES)],
     count=14,
+    quick=6,
 )
 def exit_distribution(log_times, confidence, until):
     times, n = sorted(mp.mpf(t) for t in log_times), len(log_times)

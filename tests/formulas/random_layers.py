@@ -533,7 +533,7 @@ def mean_product(phi, b, d_k, size):
         {"angle": math.pi, "b": 64.0, "d_k": 2},
     ),
     count=3,
-    quick=3,
+    quick=2,
     fresh=0,
 )
 def uniform_products(angle, b, d_k):
@@ -694,6 +694,7 @@ def logits(rng):
         {"n": 10**5, "s": 4.0, "rho": 0.7},
     ),
     fresh=2,
+    quick=10,
 )
 def simplex_weights(n, s, rho):
     return exact_number(weight(n, s, rho))
@@ -739,6 +740,7 @@ def dimensions(rng):
         {"overlap": -0.5, "n": 3, "b": 1.0, "d": math.inf},
     ),
     fresh=2,
+    quick=9,
 )
 def simplex_drift(overlap, n, b, d):
     defect = 1 - LONG(overlap)
@@ -840,6 +842,7 @@ def starts(rng):
     ),
     count=10,
     fresh=1,
+    quick=4,
 )
 def collapse_time(n, b, overlap, d, overlap0):
     if overlap == 1:
@@ -889,6 +892,7 @@ def durations(rng):
     cases=({"n": 1000, "b": 0.0, "tau": 1e-3, "overlap0": 0.0, "d": math.inf, "gap": False},),
     count=14,
     fresh=1,
+    quick=5,
 )
 def simplex_path(n, b, tau, overlap0, d, gap):
     start = logit(overlap0, n)
@@ -912,6 +916,7 @@ def simplex_path(n, b, tau, overlap0, d, gap):
     cases=({"u0": 0.3, "tau": 100.0}, {"u0": 0.5, "tau": 1e-4}, {"u0": 0.02, "tau": 60.0}),
     count=18,
     fresh=2,
+    quick=10,
 )
 def poisson_order_mean(u0, tau):
     """By sinc functions of y = log(u/(1-u)) and the exponential of their matrix, and a power series for small u0."""
@@ -967,6 +972,7 @@ def end_overlap(n, b, d, tau):
     relation=has_fast_network,
     count=6,
     fresh=1,
+    quick=4,
 )
 def layer_curve(layers, heads, d, d_k, context, step, logit_scale, count):
     chosen = sorted({round(layers * j / (count - 1)) for j in range(count)})
@@ -988,6 +994,7 @@ def listed(predictions):
     result=listed,
     count=5,
     fresh=0,
+    quick=4,
 )
 def predict_layers(layers, heads, d, d_k, context, step, logit_scale):
     """Pieces of other oracles; rows of Q and K are so many that nearby tokens meet at every logit scale."""

@@ -186,7 +186,7 @@ PLACES = [0, 1, 2, 5, 10, 30, 63]
     result=lambda weights: [*weights[PLACES], weights[64:].sum() if weights[64:].sum() > 1e-290 else 0.0],
     cases=({"beta": 1e8, "d": 2, "count": 1, "depth": 60.0}, {"beta": 0.0, "d": 5, "count": 3, "depth": 700.0}),
     count=16,
-    quick=12,
+    quick=8,
     fresh=2,
 )
 def degree_weights(beta, d, count, depth):

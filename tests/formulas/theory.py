@@ -24,7 +24,7 @@ from tests.formulas.uniform import dominant_degree, growth_rates, log_equiangula
     ),
     result=lambda predictions: [prediction.value for prediction in predictions],
     count=8,
-    quick=7,
+    quick=4,
     fresh=2,
 )
 def predict_particles(beta, d, n):

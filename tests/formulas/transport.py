@@ -63,6 +63,7 @@ THREE = {
         {"mu": PAIR, "nu": PAIR, "order": 2, "limit": None},
         {"mu": PAIR, "nu": THREE, "order": 1, "limit": 3},
     ),
+    quick=10,
 )
 def distance(mu, nu, order, limit):
     return wasserstein(mu, nu, order)

@@ -244,7 +244,7 @@ def ramp_switch_point(k):
     relation=lambda a: a["k"] <= 10,
     cases=({"k": 6}, {"k": 40}),
     count=3,
-    quick=4,
+    quick=1,
     fresh=0,
 )
 def ramp_switch(k):
@@ -306,7 +306,7 @@ def equiangular_times(first, last, beta, n, model):
     def exponent(z):
         return beta * n / (n - 1 + mp.exp(z)) - beta * n / (n - 1 + mp.exp(first))
 
-    # panels in which the integrand falls by e^8 at most; behind e^-100 only a slope of 0 is left, or one of 1
+    # panels in which the integrand falls by e^8 at most; below e^-100 only a slope of 0 is left, or one of 1
     edges = [first]
     while edges[-1] < last:
         z = edges[-1]

@@ -48,7 +48,7 @@ def renyi_centres(angle: ArrayLike) -> np.ndarray:
     needs far more than 2 pi/angle tokens.
     """
     x = 2 * np.pi / angle - 1  # above 1, where M jumps to 1, for every float up to pi is below pi
-    # M(x) is m x + m - 1 but for (2 e/x)^x
+    # M(x) is m x + m - 1 up to (2 e/x)^x
     return np.asarray(1 + np.where(x < LAST, _parking(np.minimum(x, LAST)), RENYI * x + RENYI - 1))
 
 

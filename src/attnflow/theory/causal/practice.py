@@ -67,7 +67,7 @@ def predict_middle(
     end = float(last_middle_time(steep, relative_dilution=q)) / rate
     try:
         half = float(takeover_time(share, slope=steep, place=1.0, relative_dilution=q)) / rate
-    except NotAccurate:  # behind a large self weight the share is never heard
+    except NotAccurate:  # after a large self weight the share is never heard
         half = np.inf
     return [
         Prediction(

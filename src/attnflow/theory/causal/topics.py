@@ -141,8 +141,8 @@ def _lead(c: np.ndarray, y: np.ndarray) -> np.ndarray:
     return early - late
 
 
-def _diluted_lead(c: np.ndarray, y: np.ndarray, behind: np.ndarray) -> np.ndarray:
-    """The same with dilution, where the early signal comes from y to y + behind: no difference of probabilities."""
+def _diluted_lead(c: np.ndarray, y: np.ndarray, extra: np.ndarray) -> np.ndarray:
+    """The same with dilution, where the early signal comes from y to y + extra: no difference of probabilities."""
 
     def log_heard(x: np.ndarray, c: np.ndarray, low: np.ndarray) -> np.ndarray:
         # log of psi_c(y) e^{-y-c} dy/dx at y = x^2, over e^{-(sqrt c - sqrt y)^2} at its lower end
@@ -151,7 +151,7 @@ def _diluted_lead(c: np.ndarray, y: np.ndarray, behind: np.ndarray) -> np.ndarra
         return np.log(2 * x) + np.log(c) + log_scaled_paths(2 * root_c * x) + exponent
 
     low, middle = np.sqrt(y), np.sqrt(c)
-    high = np.minimum(np.sqrt(y + behind), np.maximum(middle, low) + 9)  # e^{-81} is left beyond
+    high = np.minimum(np.sqrt(y + extra), np.maximum(middle, low) + 9)  # e^{-81} is left beyond
     early = log_integral(log_heard, low, high, c, low, points=np.stack([middle - 3, middle], -1))
     return np.asarray(early - log_poisson_order(c, y, scale="peak")[1])
 
