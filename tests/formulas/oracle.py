@@ -13,8 +13,8 @@ from attnflow.errors import InvalidInput, NotAccurate
 from tests.formulas.points import points
 
 DIGITS = 50
-COUNT = 24
-"""Points of a formula in `make test`."""
+COUNT, QUICK = 24, 14
+"""Drawn points of a formula, and rows of its table that `make test` looks at."""
 TABLES = Path(__file__).with_name("tables")
 LARGEST, SMALLEST = 1.7e308, 1e-300
 ORACLES = {}
@@ -52,7 +52,7 @@ class Oracle:
     may_refuse: Callable[[dict], bool] = lambda arguments: False
     cases: tuple = ()
     count: int = COUNT
-    quick: int = COUNT
+    quick: int = QUICK
     fresh: int = 4
 
     def points(self, function, seed=0, count=None):
