@@ -68,18 +68,18 @@ class Converted:
         return self.values[key]
 
 
-def kept(name: str) -> Any:
+def remembered_operation(name: str) -> Any:
     """An operation of intervals that keeps its values."""
-    plain, values = getattr(iv.mpf, name), {}
+    original, values = getattr(iv.mpf, name), {}
 
     def operation(left: Any, right: Any) -> Any:
         if type(right) is int or type(right) is float:
             right = iv.convert(right)
         if type(right) is not iv.mpf:
-            return plain(left, right)
+            return original(left, right)
         key = left._mpi_, right._mpi_, iv.prec
         if key not in values:
-            values[key] = plain(left, right)
+            values[key] = original(left, right)
         return values[key]
 
     return operation
@@ -88,17 +88,17 @@ def kept(name: str) -> Any:
 @contextlib.contextmanager
 def remembering() -> Iterator[None]:
     """Intervals keep the values of what was done with them, and mpmath leaves out what it asserts of every number."""
-    plain = {name: getattr(iv, name) for name in ("exp", "sin", "cos", "log", "sqrt")}
+    originals = {name: getattr(iv, name) for name in ("exp", "sin", "cos", "log", "sqrt")}
     asserting = libmpf.normalize
-    vars(iv).update({name: Remembered(function) for name, function in plain.items()}, convert=Converted(iv.convert))
+    vars(iv).update({name: Remembered(function) for name, function in originals.items()}, convert=Converted(iv.convert))
     libmpf.normalize = libmpf._normalize
-    for name, operation in [(name, kept(name)) for name in OPERATIONS]:
+    for name, operation in [(name, remembered_operation(name)) for name in OPERATIONS]:
         setattr(iv.mpf, name, operation)
     try:
         yield
     finally:
         libmpf.normalize = asserting
-        vars(iv).update(plain)
+        vars(iv).update(originals)
         del iv.convert
         for name in OPERATIONS:
             delattr(iv.mpf, name)
@@ -111,34 +111,34 @@ class Checker:
     """
 
     def __init__(self, replacements: Iterable[tuple[str, str, str]] = ()):
-        replacements, sources, again = list(replacements), dict(SOURCES), None
+        replacements, sources, replaced = list(replacements), dict(SOURCES), None
         for number, (name, old, new) in enumerate(replacements, 1):
             source = sources[name]
             assert source.count(old) == 1, (name, old, source.count(old))
             first, last = source.index(old), source.index(old) + len(old)
-            around = [(a, b) for a, b in _definitions(source) if a <= first and last <= b]
-            if number == len(replacements) and around and name in LEAVES:
-                ((start, end),) = around
-                again = name, source[start:first] + new + source[last:end]
+            definitions = [(a, b) for a, b in _definitions(source) if a <= first and last <= b]
+            if number == len(replacements) and definitions and name in LEAVES:
+                ((start, end),) = definitions
+                replaced = name, source[start:first] + new + source[last:end]
             else:
                 sources[name] = source[:first] + new + source[last:]
         self.modules: dict[str, ModuleType] = {}
         key = PACKAGE, sources["__init__"], ""
-        whole = self.modules[PACKAGE] = MADE.setdefault(key, ModuleType(PACKAGE))
-        whole.__path__ = []
+        package = self.modules[PACKAGE] = MADE.setdefault(key, ModuleType(PACKAGE))
+        package.__path__ = []
         with self._imported():
             for name in ORDER:
                 path = f"{PACKAGE}.{name}"
                 key = name, sources[name], sources["integers"]
-                changed = again is not None and again[0] == name
+                changed = replaced is not None and replaced[0] == name
                 module = ModuleType(path) if changed else MADE.setdefault(key, ModuleType(path))
                 self.modules[path] = sys.modules[path] = module
                 if "__builtins__" not in vars(module):
                     exec(_code(name, sources[name]), vars(module))
                 if changed:
-                    exec(_code(*again), vars(module))
-            if "__builtins__" not in vars(whole):
-                exec(_code("__init__", sources["__init__"]), vars(whole))
+                    exec(_code(*replaced), vars(module))
+            if "__builtins__" not in vars(package):
+                exec(_code("__init__", sources["__init__"]), vars(package))
 
     @contextlib.contextmanager
     def _imported(self) -> Iterator[None]:

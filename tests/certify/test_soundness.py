@@ -45,7 +45,7 @@ def statements(source: str) -> list[tuple[int, int, str]]:
     starts = [0]
     for line in source.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
-    found = []
+    texts = []
     passive = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef | ast.Try | ast.Nonlocal
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.stmt) or isinstance(node, passive):
@@ -56,8 +56,8 @@ def statements(source: str) -> list[tuple[int, int, str]]:
         first, last = starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset
         if body:
             last = starts[body[0].lineno - 1] + body[0].col_offset
-        found.append((first, last, source[first:last].strip()))
-    return found
+        texts.append((first, last, source[first:last].strip()))
+    return texts
 
 
 def test_every_line_has_a_mutant_or_a_reason_to_have_none():

@@ -78,7 +78,8 @@ def test_equal_samples_are_found_out(tmp_path):
 
 def test_clouds_shift_like_one_over_root_n():
     level, error = log_rms(simulate.shifts(dataclasses.replace(CORE, pairs=40))["shift"].values ** 2)
-    assert abs((level[1] - level[0]) / 1.386 + 0.5) < 4 * (error[0] + error[1]) / 1.386
+    log_ratio = np.log(CORE.sizes[1] / CORE.sizes[0])
+    assert abs((level[1] - level[0]) / log_ratio + 0.5) < 4 * (error[0] + error[1]) / log_ratio
 
 
 def test_distributions_do_not_depend_on_the_sample():

@@ -819,10 +819,10 @@ def tetrahedron_rates(beta, model):
 
         def rate(moves):
             """<moves, change of the field>/|moves|^2 for an eigenvector."""
-            moved = vectors(
+            great_circle_point = vectors(
                 [[c + step * m for c, m in zip(x, move, strict=True)] for x, move in zip(corners, moves, strict=True)]
             )
-            fields = [velocity(x, moved) for x in moved]
+            fields = [velocity(x, great_circle_point) for x in great_circle_point]
             change = mp.fsum(dot(field, move) for field, move in zip(fields, moves, strict=True)) / step
             return change / mp.fsum(dot(move, move) for move in moves)
 
@@ -1225,7 +1225,7 @@ def tangent_basis(x):
     return rows[1:]
 
 
-def moved(x, v, step):
+def great_circle_point(x, v, step):
     """The point of the great circle from x along v."""
     return [mp.cos(step) * a + mp.sin(step) * b for a, b in zip(x, v, strict=True)]
 
@@ -1254,7 +1254,11 @@ def critical_residuals(positions, masses, beta, landscape, model):
             return pull * mp.exp(mp.mpf(beta) if model == "USA" else 0) + height(y, landscape)
 
         slopes = [
-            [(price(moved(y, v, STEP)) - price(moved(y, v, -STEP))) / (2 * STEP) for v in tangent_basis(y)] for y in x
+            [
+                (price(great_circle_point(y, v, STEP)) - price(great_circle_point(y, v, -STEP))) / (2 * STEP)
+                for v in tangent_basis(y)
+            ]
+            for y in x
         ]
         return [mp.sqrt(dot(slope, slope)) for slope in slopes]
 
@@ -1298,9 +1302,11 @@ def dirac_stability(x0, beta, landscape, model, tol):
         ]
         if landscape["activation"] == "relu" and min(kinks) < 1e-15:
             return None
-        frame, here = tangent_basis(x), height(x, landscape)
+        frame, height_at_x = tangent_basis(x), height(x, landscape)
         slope = [
-            (height(moved(x, v, STEP), landscape) - height(moved(x, v, -STEP), landscape)) / (2 * STEP) for v in frame
+            (height(great_circle_point(x, v, STEP), landscape) - height(great_circle_point(x, v, -STEP), landscape))
+            / (2 * STEP)
+            for v in frame
         ]
 
         def bend(v):
@@ -1309,8 +1315,8 @@ def dirac_stability(x0, beta, landscape, model, tol):
             if size == 0:
                 return mp.mpf(0)
             unit = [c / size for c in v]
-            ends = mp.fsum(height(moved(x, unit, sign * STEP), landscape) for sign in (1, -1))
-            return size**2 * (ends - 2 * here) / STEP**2
+            ends = mp.fsum(height(great_circle_point(x, unit, sign * STEP), landscape) for sign in (1, -1))
+            return size**2 * (ends - 2 * height_at_x) / STEP**2
 
         hessian = mp.matrix(len(frame))
         for i, v in enumerate(frame):

@@ -20,8 +20,8 @@ def two_point_modes(beta):
     """2 less the chance that two samples are less than 2 beta^{-1/2} apart, an integral of the normal density."""
     if beta == 0:
         return mp.mpf(1)
-    apart = min(2 / mp.sqrt(mp.mpf(beta)), mp.mpf(40))
-    return 2 - mp.quad(lambda u: mp.exp(-(u**2) / 4), mp.linspace(0, apart, 9)) / mp.sqrt(mp.pi)
+    distance = min(2 / mp.sqrt(mp.mpf(beta)), mp.mpf(40))
+    return 2 - mp.quad(lambda u: mp.exp(-(u**2) / 4), mp.linspace(0, distance, 9)) / mp.sqrt(mp.pi)
 
 
 @oracle("landscape.expected_modes", cases=tuple({"beta": beta} for beta in (1e-8, 9.0, 1e5, 1e154, 1.7e308)))
@@ -137,9 +137,9 @@ SHARES = [mp.mpf(2 * k + 1) / 32 - 1 for k in range(32)]
 
 def slope(pulls, exponents):
     """f' over its largest weight, without what is below 1e-80."""
-    least = min(exponents)
+    smallest = min(exponents)
     pairs = zip(pulls, exponents, strict=True)
-    return mp.fsum(pull * mp.exp(least - exponent) for pull, exponent in pairs if exponent < least + 200)
+    return mp.fsum(pull * mp.exp(smallest - exponent) for pull, exponent in pairs if exponent < smallest + 200)
 
 
 def line_count(points, beta):

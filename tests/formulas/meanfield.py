@@ -81,11 +81,11 @@ def needed_degree(beta, d, tol):
             k, size = len(weights), (mp.binomial(len(weights) + d - 1, d - 1))
             size -= mp.binomial(k + d - 3, d - 1) if k > 1 else 0
             weights.append(size * multiplier(beta, d, k))
-        kept, beyond = len(weights), mp.mpf(0)
-        while kept > 1 and beyond + weights[kept - 1] <= tol:
-            beyond += weights[kept - 1]
-            kept -= 1
-        return kept - 1
+        degrees, beyond = len(weights), mp.mpf(0)
+        while degrees > 1 and beyond + weights[degrees - 1] <= tol:
+            beyond += weights[degrees - 1]
+            degrees -= 1
+        return degrees - 1
 
 
 @oracle(
@@ -95,7 +95,7 @@ def needed_degree(beta, d, tol):
         "beta": lambda rng: float(rng.choice([0.0, 1e-10, 10 ** rng.uniform(-2, 1.5)])),
         "tol": lambda rng: float(10 ** -rng.choice([1.0, 3, 8, 16, 100])),
     },
-    arguments=lambda drawn: made(drawn),
+    arguments=lambda description: arguments_from(description),
     result=lambda nothing: [],
     count=16,
 )
@@ -104,31 +104,41 @@ def check_degree(basis, beta, tol):
     return None if needed_degree(beta, basis["d"], tol) > basis["degree"] else []
 
 
-def made(drawn):
+def arguments_from(description):
     """Arguments with what they are in the place of what JSON keeps of them."""
-    return {key: BUILDERS[key](value) if key in BUILDERS else value for key, value in drawn.items()}
+    return {key: BUILDERS[key](value) if key in BUILDERS else value for key, value in description.items()}
 
 
-def as_basis(drawn):
-    if drawn["kind"] == "zonal":
-        return mf.ZonalBasis(drawn["d"], drawn["degree"])
-    return mf.CircleBasis(drawn["degree"]) if drawn["kind"] == "circle" else mf.SphereBasis(drawn["degree"])
+def as_basis(description):
+    if description["kind"] == "zonal":
+        return mf.ZonalBasis(description["d"], description["degree"])
+    return (
+        mf.CircleBasis(description["degree"])
+        if description["kind"] == "circle"
+        else mf.SphereBasis(description["degree"])
+    )
 
 
-def as_density(drawn):
+def as_density(description):
     """1 + sum a h with [degree, order, a] of harmonics h of sup norm 1."""
-    basis = as_basis(drawn["basis"])
-    waves = sum(a * basis.harmonic(degree, order) for degree, order, a in drawn["waves"])
+    basis = as_basis(description["basis"])
+    waves = sum(a * basis.harmonic(degree, order) for degree, order, a in description["waves"])
     return mf.Density(basis, mf.uniform(basis).coefficients + waves)
 
 
-def as_cells(drawn):
-    return mf.zonal_cells(drawn["d"], drawn["count"]) if drawn["kind"] == "zonal" else mf.circle_cells(drawn["count"])
+def as_cells(description):
+    return (
+        mf.zonal_cells(description["d"], description["count"])
+        if description["kind"] == "zonal"
+        else mf.circle_cells(description["count"])
+    )
 
 
-def as_field(drawn):
-    field = af.Attention(drawn["beta"], normaliser=drawn["model"])
-    return field + af.Potential([[1.0, 0.5]], [0.2], [drawn["weight"]], "tanh") if drawn["weight"] else field
+def as_field(description):
+    field = af.Attention(description["beta"], normaliser=description["model"])
+    return (
+        field + af.Potential([[1.0, 0.5]], [0.2], [description["weight"]], "tanh") if description["weight"] else field
+    )
 
 
 BUILDERS = {"basis": as_basis, "density": as_density, "cells": as_cells, "field": as_field, "tokens": as_tokens}
@@ -213,7 +223,7 @@ def atoms(basis, tokens):
 ATOMS = {
     "draws": {"basis": any_basis, "tokens": lambda rng: measure(rng, most=4, largest=5)},
     "relation": lambda a: a["basis"]["d"] == len(a["tokens"]["positions"][0]),
-    "arguments": made,
+    "arguments": arguments_from,
     "count": 16,
 }
 
@@ -231,7 +241,7 @@ def empirical(basis, tokens):
         "degree": lambda rng: int(rng.choice([1, 4, 12])),
     },
     relation=lambda a: a["density"]["basis"]["d"] == len(a["tokens"]["positions"][0]),
-    arguments=made,
+    arguments=arguments_from,
     count=14,
     fresh=2,
     quick=6,
@@ -250,7 +260,7 @@ def observable_distance(tokens, density, degree):
 @oracle(
     "meanfield.quadrature_error",
     draws={"density": lambda rng: any_density(rng, kinds=("circle",), largest=400)},
-    arguments=made,
+    arguments=arguments_from,
     cases=({"density": {"basis": {"kind": "circle", "d": 2, "degree": 400}, "waves": [[400, -1, 1.0]]}, "grid": 2},),
 )
 def quadrature_error(density, grid):
@@ -273,7 +283,7 @@ def turned_surface(degree):
     for axis in range(3):
         i, j = (axis + 1) % 3, (axis + 2) % 3
 
-        def turned(t, x, i=i, j=j):
+        def harmonics_after(t, x, i=i, j=j):
             y = list(x)  # rotated clockwise: the function turns counterclockwise
             y[i], y[j] = mp.cos(t) * x[i] + mp.sin(t) * x[j], mp.cos(t) * x[j] - mp.sin(t) * x[i]
             return flat(harmonics(basis, y))
@@ -281,8 +291,10 @@ def turned_surface(degree):
         h = mp.mpf(10) ** -12
         rows = []
         for x in points:
-            near = [turned(step * h, x) for step in (-2, -1, 1, 2)]  # of fourth order: off by 1e-47
-            rows.append([(near[0][p] - 8 * near[1][p] + 8 * near[2][p] - near[3][p]) / (12 * h) for p in places])
+            shifted = [harmonics_after(step * h, x) for step in (-2, -1, 1, 2)]  # of fourth order: off by 1e-47
+            rows.append(
+                [(shifted[0][p] - 8 * shifted[1][p] + 8 * shifted[2][p] - shifted[3][p]) / (12 * h) for p in places]
+            )
         slopes.append(mp.matrix(rows))
     return places, values, slopes
 
@@ -298,7 +310,7 @@ def coefficients(rng):
     "meanfield.rotations",
     draws={"basis": lambda rng: any_basis(rng, largest=3), "coefficients": coefficients},
     relation=lambda a: len(a["coefficients"]) == {"circle": 7, "sphere": 2, "zonal": 4}[a["basis"]["kind"]],
-    arguments=made,
+    arguments=arguments_from,
     count=16,
 )
 def rotations(basis, coefficients):
@@ -315,8 +327,13 @@ def rotations(basis, coefficients):
 def read_cells(cells):
     """What stands at a few cells and edges."""
     count = cells.count
-    some, inner = [0, 1, count // 2, count - 1], [1, count // 2]
-    return [cells.edges[inner], cells.log_measure[some], cells.log_area[inner], cells.centroids[some]]
+    few_cells, inner_edges = [0, 1, count // 2, count - 1], [1, count // 2]
+    return [
+        cells.edges[inner_edges],
+        cells.log_measure[few_cells],
+        cells.log_area[inner_edges],
+        cells.centroids[few_cells],
+    ]
 
 
 COUNTS = (8, 9, 33, 400)
@@ -382,7 +399,7 @@ def any_cells(rng):
     "meanfield.cells_from_density",
     draws={"cells": any_cells, "density": lambda rng: any_density(rng, kinds=("circle", "zonal"), largest=200)},
     relation=lambda a: all(a["cells"][key] == a["density"]["basis"][key] for key in ("kind", "d")),
-    arguments=made,
+    arguments=arguments_from,
     result=lambda masses: [masses[i] for i in (0, 1, len(masses) // 2, len(masses) - 1)],
     cases=(
         {
@@ -437,7 +454,7 @@ def energy_field(rng):
     relation=lambda a: not a["field"]["weight"] or a["density"]["basis"]["kind"] == "circle",
     # two integrals over S^2 differ where the density touches 0
     may_refuse=lambda a: a["density"]["basis"]["kind"] == "sphere" and a["density"]["waves"][0][2] == 1.0,
-    arguments=made,
+    arguments=arguments_from,
     cases=(
         {
             "field": {"beta": 2.0, "model": "USA0", "weight": 0.0},

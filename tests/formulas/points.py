@@ -57,16 +57,16 @@ def points(name, domain, draws, relation, count, seed=0):
     arguments that are meant together.
     """
     rng = np.random.default_rng([zlib.crc32(name.encode()), seed])
-    drawn: list[dict] = []
+    accepted: list[dict] = []
     if not count:
-        return drawn
+        return accepted
     for _ in range(1000 * count):
         arguments = {key: draws[key](rng) if key in draws else draw(kind, rng) for key, kind in domain.items()}
         if relation(arguments):
-            drawn.append(arguments)
-        if len(drawn) == count:
-            return drawn
-    raise ValueError(f"{name}: the relation holds for {len(drawn)} of {1000 * count} draws only")
+            accepted.append(arguments)
+        if len(accepted) == count:
+            return accepted
+    raise ValueError(f"{name}: the relation holds for {len(accepted)} of {1000 * count} draws only")
 
 
 __all__ = ["Other", "draw", "points"]

@@ -449,14 +449,14 @@ def critical_logit_scale(d, d_k):
             root = np.exp(y / 2)
             return (d + d_k) / 4 * y + np.log(special.kve((d - d_k) / 2, root)) - root - math.lgamma(d / 2)
 
-        narrow, wide = np.exp(log_density(d)), np.exp(log_density(d + 2)) / 2
-        radial = (slope * math.exp(log_b)) ** 2 / d_k * (d * wide + (d_k - 1) * narrow)
-        turning = r * r * np.exp(-y) * (d - 1) * (d_k - 1) * narrow
-        return float(np.sum((d - 3) * (radial + turning) - (d - 1) * r * r * narrow))
+        density, density_above = np.exp(log_density(d)), np.exp(log_density(d + 2)) / 2
+        radial = (slope * math.exp(log_b)) ** 2 / d_k * (d * density_above + (d_k - 1) * density)
+        turning = r * r * np.exp(-y) * (d - 1) * (d_k - 1) * density
+        return float(np.sum((d - 3) * (radial + turning) - (d - 1) * r * r * density))
 
     grid = np.arange(-2.0, 12.0, 0.25)
-    above = next(place for place in grid if exponent_in_floats(place) > 0)
-    low = mp.mpf(brentq(exponent_in_floats, above - 0.25, above))
+    upper = next(place for place in grid if exponent_in_floats(place) > 0)
+    low = mp.mpf(brentq(exponent_in_floats, upper - 0.25, upper))
     high = low + mp.mpf("1e-6")
     values = exponent(low), exponent(high)
     with mp.workdps(30):
@@ -508,12 +508,12 @@ def mean_product(phi, b, d_k, size):
             math.pi / 4 * (1 + nodes), math.pi / 4 * weights * np.sin(math.pi / 2 * (1 + nodes)), strict=True
         ):
             turn = np.exp(1j * math.pi * np.arange(size) / size)[:, None]
-            moved = []
+            means = []
             for z in (first, second):
                 stretched = (math.cos(t) * z.real + 1j * math.sin(t) * z.imag) * turn
                 # diag(cos s + sin s, cos s - sin s) is z cos s + conj(z) sin s
-                moved.append(softmax_mean(math.cos(s) * stretched + math.sin(s) * stretched.conj()))
-            products = np.mean((moved[0] * moved[1].conj()).real, axis=(1, 2))
+                means.append(softmax_mean(math.cos(s) * stretched + math.sin(s) * stretched.conj()))
+            products = np.mean((means[0] * means[1].conj()).real, axis=(1, 2))
             total += mass * weight * (mass_w @ products)
     return total
 
@@ -597,9 +597,9 @@ def heard_of_itself(n, s):
     total = LONG(0)
     for t in np.array_split(times_of(n, s), 1 + int(s)):
         u = np.exp(t[:, None] + s * z)
-        fall = np.exp(-u)
+        weights = np.exp(-u)
         powers = np.exp((n - 1) * np.log1p(-np.minimum(-np.expm1(-u) @ mass, 1 - LONG(1e-18))))
-        total += LONG(0.15) * np.sum(((u * fall * z) @ mass) * powers)
+        total += LONG(0.15) * np.sum(((u * weights * z) @ mass) * powers)
     return 1 - n * total / s
 
 
@@ -607,9 +607,9 @@ def heard_by_two_of_two(s, defect):
     """F_2 = 1/2 + E tanh(sX/sqrt 2) tanh(sY/sqrt 2)/2 for the differences of both logits; defect is 1 - rho."""
     step = min(0.15, 0.3 / s)
     x, mass = normal_nodes(step, 11)
-    wide, narrow = np.sqrt(1 - defect / 2), np.sqrt(defect / 2)
-    first = np.tanh(s / np.sqrt(LONG(2)) * (wide * x[:, None] + narrow * x))
-    second = np.tanh(s / np.sqrt(LONG(2)) * (wide * x[:, None] - narrow * x))
+    common, difference = np.sqrt(1 - defect / 2), np.sqrt(defect / 2)
+    first = np.tanh(s / np.sqrt(LONG(2)) * (common * x[:, None] + difference * x))
+    second = np.tanh(s / np.sqrt(LONG(2)) * (common * x[:, None] - difference * x))
     return LONG(0.5) + mass @ (first * second) @ mass / 2
 
 
@@ -618,16 +618,16 @@ def heard_by_two(n, s, rho):
     z, mass = normal_nodes(min(0.15, 0.3 / s), 13)
     t = times_of(n, s)
     u = np.exp(t[:, None] + s * z)
-    fall = np.exp(-u)
+    weights = np.exp(-u)
     hermite = [np.ones_like(z), z]
     for j in range(1, min(200, 4 + int(-45 / math.log(abs(rho))))):
         hermite.append((z * hermite[j] - np.sqrt(LONG(j)) * hermite[j - 1]) / np.sqrt(LONG(j + 1)))
     hermite = (np.array(hermite) * mass).T
     powers = LONG(rho) ** np.arange(hermite.shape[1])
-    missing, heard = -np.expm1(-u) @ hermite, (u * fall) @ hermite
-    both = missing[:, :1] + missing[:, 0] - (missing * powers) @ missing.T
-    survivors = np.exp((n - 1) * np.log1p(-np.minimum(both, 1 - LONG(1e-18))))
-    return n * LONG(0.15) ** 2 * np.sum(((heard * powers) @ heard.T) * survivors)
+    missing, coefficients = -np.expm1(-u) @ hermite, (u * weights) @ hermite
+    reached = missing[:, :1] + missing[:, 0] - (missing * powers) @ missing.T
+    survivors = np.exp((n - 1) * np.log1p(-np.minimum(reached, 1 - LONG(1e-18))))
+    return n * LONG(0.15) ** 2 * np.sum(((coefficients * powers) @ coefficients.T) * survivors)
 
 
 def largest_at_one_place(n, rho, defect):
@@ -637,18 +637,20 @@ def largest_at_one_place(n, rho, defect):
     if n == 3:
         with mp.workdps(50):
             r = 1 - exact_number(defect)
-            across, half = mp.asin(r), mp.asin(r / 2)
-            total = mp.mpf(1) / 3 + 3 * (across + half) / (4 * mp.pi) + 3 * (across**2 - half**2) / (4 * mp.pi**2)
+            angle, half_angle = mp.asin(r), mp.asin(r / 2)
+            total = (
+                mp.mpf(1) / 3 + 3 * (angle + half_angle) / (4 * mp.pi) + 3 * (angle**2 - half_angle**2) / (4 * mp.pi**2)
+            )
             return LONG(mp.nstr(total, 25))
     x = 0.1 * np.arange(-100, 101)
-    density, below = np.exp(-x * x / 2) / math.sqrt(2 * math.pi), special.ndtr(x)
-    both, hermite = np.outer(below, below), [np.ones_like(x), x]
+    density, distribution = np.exp(-x * x / 2) / math.sqrt(2 * math.pi), special.ndtr(x)
+    joint, hermite = np.outer(distribution, distribution), [np.ones_like(x), x]
     for j in range(200):
-        both += rho ** (j + 1) / (j + 1) * np.outer(density * hermite[j], density * hermite[j])
+        joint += rho ** (j + 1) / (j + 1) * np.outer(density * hermite[j], density * hermite[j])
         hermite.append((x * hermite[j + 1] - math.sqrt(j + 1) * hermite[j]) / math.sqrt(j + 2))
     pair = np.exp(-(x[:, None] ** 2 - 2 * rho * x[:, None] * x + x * x) / (2 * (1 - rho * rho)))
     pair /= 2 * math.pi * math.sqrt(1 - rho * rho)
-    return LONG(n * 0.01 * np.sum(pair * np.maximum(both, 0) ** (n - 1)))
+    return LONG(n * 0.01 * np.sum(pair * np.maximum(joint, 0) ** (n - 1)))
 
 
 def weight(n, s, rho, defect=None):

@@ -113,5 +113,5 @@ def test_refusals(changes):
 
 
 def test_the_smallest_sizes_are_taken():
-    found = values(layers=1, heads=1, d=4, d_k=1, context=2)[0]
-    assert found["layers as time"].value == 0.25
+    prediction = values(layers=1, heads=1, d=4, d_k=1, context=2)[0]
+    assert prediction["layers as time"].value == 0.25

@@ -152,11 +152,12 @@ class Worker:
             self.say(stopped=1)
         except AttnflowError as error:
             self.say(error=str(error), number=number)
-        except MemoryError:
-            self.say(error="there is not enough memory for this; choose something smaller.", number=number)
-        except Exception as error:  # a mistake of the library's: the client hears of it, and can go on
-            traceback.print_exc()
-            self.say(error=f"{type(error).__name__}: {error}", number=number)
+        except Exception as error:
+            if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):  # the words of XLA
+                self.say(error="there is not enough memory for this; choose something smaller.", number=number)
+            else:  # a mistake of the library's: the client hears of it, and can go on
+                traceback.print_exc()
+                self.say(error=f"{type(error).__name__}: {error}", number=number)
         else:
             if self.is_cancelled():
                 self.say(stopped=1)

@@ -59,7 +59,7 @@ def free_energy(field: AbstractField, density: Density, kappa: float) -> float:
     external, largest = _external_energy(model, density) if model.potentials else (0.0, 0.0)
     disorder = kappa * _entropy(density)
     energy = pairs + external - disorder
-    if INTEGRAL * (abs(pairs) + largest + abs(disorder)) > 1e-11 * (1 + abs(energy)):
+    if not INTEGRAL * (abs(pairs) + largest + abs(disorder)) <= 1e-11 * (1 + abs(energy)):
         raise NotAccurate(
             f"parts of the free energy of sizes up to {max(abs(pairs), largest, abs(disorder)):.2g} cancel."
         )
@@ -89,8 +89,8 @@ def _entropy(density: Density) -> float:
 
     def excess(change: np.ndarray) -> np.ndarray:
         """rho log rho - rho + 1, by its series for small changes."""
-        small = np.clip(change, -0.1, 0.1)
-        series = sum((-small) ** k / (k * (k - 1)) for k in range(2, 18))
+        clipped = np.clip(change, -0.1, 0.1)
+        series = sum((-clipped) ** k / (k * (k - 1)) for k in range(2, 18))
         rho = np.maximum(1 + change, 0.0)
         return np.where(np.abs(change) < 0.1, series, xlogy(rho, rho) - change)
 

@@ -28,7 +28,13 @@ def nodes_in(dim: int, count: int, part: slice, pieces: int = 1) -> tuple[np.nda
     Every half of a cell is divided from its end b at the greater sine into panels that grow by factors of 2, the first
     one the angle at which sin^{dim-2} falls by 1/e: tan(b)/(dim - 2), or (dim - 2)^{-1/2} at the equator. As log sin is
     concave the weight falls at least by e^{-64} over all panels, and by at most e^{-32} over one, which 16 Gauss nodes
-    integrate to rounding. `pieces` divides every panel further, for densities that oscillate.
+    integrate to rounding.
+
+    Arguments:
+        dim: dimension d of the space around the sphere.
+        count: number of cells from pole to pole.
+        part: the cells for which nodes are made.
+        pieces: number of parts of every panel, more than 1 for densities that oscillate.
 
     Returns:
         The angles of all nodes to the nearest pole, whether that is the last one, and their shares of the cell, (cell,
@@ -49,12 +55,12 @@ def nodes_in(dim: int, count: int, part: slice, pieces: int = 1) -> tuple[np.nda
     low, lengths = cuts[..., :-1], np.diff(cuts)
     used = (lengths > 0).any(axis=(0, 1))
     low, lengths = low[..., used, None, None], lengths[..., used, None, None] / pieces
-    below = low + lengths * (np.arange(pieces)[:, None] + (1 + GAUSS[0]) / 2)  # (cell, half, panel, piece, node)
-    polar = (ends[..., None, None, None] - below).reshape(len(cell), -1)
+    depths = low + lengths * (np.arange(pieces)[:, None] + (1 + GAUSS[0]) / 2)  # (cell, half, panel, piece, node)
+    polar = (ends[..., None, None, None] - depths).reshape(len(cell), -1)
     is_beyond = np.repeat(is_beyond, polar.shape[1] // 2, axis=1)
     # sin(b - u)/sin b = 1 - (2 sin^2(u/2) + sin u/tan b) keeps the digits of its power; b is the inner end of the cell
-    inner, away = ends[:, 1:], ((ends[:, 1:] - ends)[..., None, None, None] + below).reshape(len(cell), -1)
-    fall = np.log1p(-(2 * np.sin(away / 2) ** 2 + np.sin(away) / np.tan(inner)))
-    weights = np.broadcast_to(lengths / 2 * GAUSS[1], below.shape).reshape(len(cell), -1) * np.exp(power * fall)
+    inner, away = ends[:, 1:], ((ends[:, 1:] - ends)[..., None, None, None] + depths).reshape(len(cell), -1)
+    log_weights = np.log1p(-(2 * np.sin(away / 2) ** 2 + np.sin(away) / np.tan(inner)))
+    weights = np.broadcast_to(lengths / 2 * GAUSS[1], depths.shape).reshape(len(cell), -1) * np.exp(power * log_weights)
     sums = np.sum(weights, axis=1)
     return polar, is_beyond, weights / sums[:, None], np.log(sums) + power * log_sine(inner[:, 0])

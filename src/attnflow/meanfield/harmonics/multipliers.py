@@ -117,9 +117,9 @@ def check_degree(basis: AbstractBasis, beta: float, tol: float = 1e-10) -> None:
     Raises:
         InvalidInput: if the basis is too small.
     """
-    needed = needed_degree(beta, instance("basis", basis, AbstractBasis, str(BASIS)).dim, tol)
-    if needed > basis.degree:
+    degree = needed_degree(beta, instance("basis", basis, AbstractBasis, str(BASIS)).dim, tol)
+    if degree > basis.degree:
         raise InvalidInput(
-            f"`basis` has degree {basis.degree}, but the kernel of beta = {beta:g} on S^{basis.dim - 1} needs {needed} "
-            f"for an error of {tol:g}; use `basis.refined({needed})`."
+            f"`basis` has degree {basis.degree}, but the kernel of beta = {beta:g} on S^{basis.dim - 1} needs {degree} "
+            f"for an error of {tol:g}; use `basis.refined({degree})`."
         )

@@ -144,10 +144,16 @@ def find_middle(c: float, slope: float, *, relative_dilution: float = 0.0) -> Mi
     return Middle("middle", place, log_kept(place), log_last)
 
 
-def check_steepness(fall: float, level: float, y: float) -> None:
-    """Refuse a minimum that moves by more than `SURE` when its condition, of slope 1 - fall, is rounded."""
+def check_steepness(relative_fall: float, level: float, y: float) -> None:
+    """Refuse a minimum that moves by more than `SURE` when its condition is rounded.
+
+    Arguments:
+        relative_fall: 1 less the slope of the condition at the minimum.
+        level: what the condition has to reach.
+        y: place of the minimum on the scale of the condition.
+    """
     rounding = 1e-15 * (1 + abs(level) + y)
-    if not fall < 1 or abs(fall) * rounding > SURE / 4 * (1 - fall):
+    if not relative_fall < 1 or abs(relative_fall) * rounding > SURE / 4 * (1 - relative_fall):
         raise NotAccurate("the minimum is so flat that rounding decides about its place; change the time a little.")
 
 

@@ -1,7 +1,8 @@
 """Where retrieval from many codewords is lost in the middle: profiles, accuracies and minima for the soft decoder.
 
-The profile is a weighted sum of the profiles of all degrees (`soft_profile`); each of them is that of
-`attnflow.theory.causal.find_middle` at its own time. Beyond the cited theorems the conditions are ours.
+The profile (`soft_profile`) is a weighted sum over degrees, each of which has the retrieval profile that
+`attnflow.theory.causal.find_middle` looks at, with a time of its own. The conditions beyond the cited theorems are
+ours.
 """
 
 import math
@@ -146,14 +147,14 @@ def find_soft_middle(t: float, beta: float, slope: float, *, vocabulary: int) ->
         shares, ratios, _ = parts(np.asarray(y))
         return min(float(y + logit(np.sum(shares * ratios)) - level), 1e300)
 
-    below, above = _last_crossing(parts, level, log_times, log_weights)
-    if below is None:
+    low, high = _last_crossing(parts, level, log_times, log_weights)
+    if low is None:
         return Middle("falling", 1.0, log_last, log_last)
-    y = float(root(condition, below, above, smallest=below, largest=above))
+    y = float(root(condition, low, high, smallest=low, largest=high))
     shares, ratios, thirds = parts(np.asarray(y))
     share = np.sum(shares * ratios)
-    fall = share - np.sum(shares * ratios * thirds) / share  # -R'/R
-    check_steepness(fall / (1 - share), level, y)
+    relative_fall = share - np.sum(shares * ratios * thirds) / share  # -R'/R
+    check_steepness(relative_fall / (1 - share), level, y)
     place = min(float(-np.log1p(-share)) / slope, 1.0)
     return Middle("middle", place, float(_log_soft_profile(modes, np.asarray(place), slope)), log_last)
 
@@ -178,17 +179,17 @@ def _last_crossing(
         high *= 2
     edges = np.concatenate([[0.0], high * np.geomspace(1e-6, 1.0, 120), np.clip(level + np.arange(-20.0, 21), 0, high)])
     edges = np.unique(edges)
-    low, top, below = edges[:-1], edges[1:], -1.0
+    low, top, crossed = edges[:-1], edges[1:], -1.0
     for _ in range(HALVINGS):
         (shares, ratios, _), (top_shares, top_ratios, _) = parts(low), parts(top)
         for y, means in ((low, np.sum(shares * ratios, -1)), (top, np.sum(top_shares * top_ratios, -1))):
-            below = max(below, float(np.max(y[means < expit(level - y)], initial=-1.0)))
-        kept = (top > below) & (np.sum(shares * top_ratios, -1) <= expit(level - low))
-        low, top = low[kept], top[kept]
+            crossed = max(crossed, float(np.max(y[means < expit(level - y)], initial=-1.0)))
+        may_cross = (top > crossed) & (np.sum(shares * top_ratios, -1) <= expit(level - low))
+        low, top = low[may_cross], top[may_cross]
         if not len(low):
             return None, 0.0
-        if below >= 0 and top.max() - below <= 1e-3 * (1e-9 + min(below, 1.0)):
-            return below, float(top.max())
+        if crossed >= 0 and top.max() - crossed <= 1e-3 * (1e-9 + min(crossed, 1.0)):
+            return crossed, float(top.max())
         middle = (low + top) / 2
         low, top = np.concatenate([low, middle]), np.concatenate([middle, top])
     raise NotAccurate("rounding decides whether there is a minimum; change `t` in its last digits.")

@@ -101,12 +101,12 @@ def _mean_below(r: Numbers) -> Numbers:
     with np.errstate(over="ignore"):
         direct = _normal(r) - r * sp.ndtr(-r)
     # 1 - r m(r) with Mills's ratio m is m/(r + 2/(r + 3/(r + ...))), after Laplace
-    above = np.maximum(r, 2.0)
-    fraction = above
+    far = np.maximum(r, 2.0)
+    fraction = far
     for k in range(100, 1, -1):
-        fraction = above + k / fraction
-    mills = np.sqrt(np.pi / 2) * sp.erfcx(above / np.sqrt(2))
-    return np.where(r > 2, _normal(above) * mills / fraction, direct)
+        fraction = far + k / fraction
+    mills = np.sqrt(np.pi / 2) * sp.erfcx(far / np.sqrt(2))
+    return np.where(r > 2, _normal(far) * mills / fraction, direct)
 
 
 NUMBER = Integers(1, 10**7, scalar=True)

@@ -214,18 +214,22 @@ def repulsive_minimiser(
     count = max(720, math.ceil(16 * math.sqrt(beta))) if points is None else points
     if count > MOST_POINTS:
         raise InvalidInput(f"`beta` is {beta!r}, which needs {count} points; give `points`, at most {MOST_POINTS}.")
-    fine = np.linspace(0, 2 * np.pi, _FINER * count, endpoint=False)
+    fine_angles = np.linspace(0, 2 * np.pi, _FINER * count, endpoint=False)
     try:
-        values = np.asarray(field(fine), dtype=np.float64)
+        values = np.asarray(field(fine_angles), dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"`field` is {shown(field)}; give a function of an array of angles ({error}).") from error
-    if values.shape != fine.shape or not (np.abs(values) <= LARGEST_POTENTIAL).all():
+    if values.shape != fine_angles.shape or not (np.abs(values) <= LARGEST_POTENTIAL).all():
         raise InvalidInput(
             f"`field` returned {shown(values)} of shape {values.shape}; return one finite number for each angle."
         )
     # k less its smallest value, which no measure feels: a small beta leaves only differences of k. One scale for both
     # terms, and U from 0, so that the tolerances of the solver are relative ones
-    kernel = factor * np.exp(-2 * beta * np.sin(fine / 2) ** 2) * (-np.expm1(-2 * beta * np.cos(fine / 2) ** 2) / beta)
+    kernel = (
+        factor
+        * np.exp(-2 * beta * np.sin(fine_angles / 2) ** 2)
+        * (-np.expm1(-2 * beta * np.cos(fine_angles / 2) ** 2) / beta)
+    )
     lift = factor * math.exp(-2 * beta) / beta
     scale = max(float(kernel[0]), float(np.ptp(values)))
     steps = np.arange(count)
@@ -233,21 +237,21 @@ def repulsive_minimiser(
     slopes = (values[::_FINER] - values.min()) / scale
     weights = _polish(matrix, slopes, _interior_point(matrix, slopes), tol / 10)
 
-    spread = np.zeros_like(fine)
+    spread = np.zeros_like(fine_angles)
     spread[::_FINER] = weights
-    pull = np.fft.irfft(np.fft.rfft(spread) * np.fft.rfft(kernel), len(fine))
-    kept = np.flatnonzero(spread)
-    mass, phi = spread[kept], pull + values
-    constant = float(mass @ phi[kept])
+    pull = np.fft.irfft(np.fft.rfft(spread) * np.fft.rfft(kernel), len(fine_angles))
+    atoms = np.flatnonzero(spread)
+    mass, phi = spread[atoms], pull + values
+    constant = float(mass @ phi[atoms])
     gap = max(constant - float(phi[::_FINER].min()), 0.0)
     if gap > tol * scale:
         raise NotAccurate(f"the gap stopped at {gap:.3g}, above the tolerance {tol * scale:.3g}.")
     return RepulsiveMinimiser(
-        angles=fine[kept],
+        angles=fine_angles[atoms],
         weights=mass,
         constant=constant + lift,
-        energy=float(mass @ (pull[kept] / 2 + values[kept])) + lift / 2,
-        violation=max(gap, float(np.abs(phi[kept] - constant).max())),
+        energy=float(mass @ (pull[atoms] / 2 + values[atoms])) + lift / 2,
+        violation=max(gap, float(np.abs(phi[atoms] - constant).max())),
         gap=gap,
         circle_gap=max(constant - float(phi.min()), 0.0),
     )

@@ -41,7 +41,7 @@ class StaircaseExpansion(NamedTuple):
 
 @formula(positions=POSITIONS, masses=CLUSTER_MASSES, model=MODEL, relative=1e-9, absolute=1e-9)
 def staircase_expansion(positions: ArrayLike, masses: ArrayLike, *, model: str = "SA") -> StaircaseExpansion:
-    """How merges approach `limit_staircase` as beta grows.
+    """Expand the times of merges in beta^(-1/2), as they approach `limit_staircase` for large beta.
 
     A pair merges in the time e^{beta u}/(rate beta sin^2), rate = m1 + m2 (USA0) or m1/m2 + m2/m1 (SA): this is the
     factor. The SA meeting points approach their limit like beta^{-1/2}, which changes u of all later pairs. Positions

@@ -54,9 +54,9 @@ def poisson_order_mean(u0: ArrayLike, tau: ArrayLike) -> Numbers:
         tau: times.
     """
     u, time = np.broadcast_arrays(u0, np.minimum(tau, LONGEST))
-    early = _early_order(u, np.minimum(time, EARLIEST))
-    inside = (time > EARLIEST) & (u > 0) & (u < 1)
-    u, time = np.where(inside, u, 0.5), np.where(inside, time, 1.0)
+    early_means = _early_order(u, np.minimum(time, EARLIEST))
+    is_moving = (time > EARLIEST) & (u > 0) & (u < 1)
+    u, time = np.where(is_moving, u, 0.5), np.where(is_moving, time, 1.0)
     width = 1 / np.sqrt(time)
     place = np.maximum(width, np.minimum(-np.log(u) / time, 0.5 + 1 / time))
 
@@ -65,7 +65,7 @@ def poisson_order_mean(u0: ArrayLike, tau: ArrayLike) -> Numbers:
         return np.asarray((np.exp(q * q * time) * q * _order_transform(q, u)).real) * 2 / np.pi
 
     means = integral(height, 0.0, 6.5 * width, u, time, place, rtol=1e-12)
-    return np.where(inside, means, early)[()]
+    return np.where(is_moving, means, early_means)[()]
 
 
 @formula(
@@ -111,14 +111,14 @@ def uniform_products(angle: ArrayLike, b: float, *, d_k: int = 2) -> Numbers:
 
 def _early_order(u: np.ndarray, time: np.ndarray) -> np.ndarray:
     """E u(tau) by powers of the generator, polynomials in u or in 1 - u; the k-th is some (tau k/27)^k u."""
-    near = np.minimum(u, 1 - u)
+    distance = np.minimum(u, 1 - u)
     powers, complement = np.array([0.0, 1.0]), np.array([0.0, 1.0])  # coefficients of u^n and of (1-u)^n
     mean = np.zeros_like(u)
     for k in range(19):
         share = time**k / math.factorial(k)
-        lost = np.polynomial.polynomial.polyval(near, complement) * share
-        kept = np.polynomial.polynomial.polyval(near, powers) * share
-        mean = mean + np.where(u <= 0.5, kept, (k == 0) - lost)
+        from_one = np.polynomial.polynomial.polyval(distance, complement) * share
+        from_zero = np.polynomial.polynomial.polyval(distance, powers) * share
+        mean = mean + np.where(u <= 0.5, from_zero, (k == 0) - from_one)
         n = np.arange(len(powers))
         powers = np.convolve(powers * n * n / 4, [1.0, -2.0, 1.0])
         stay, rise, twice = (
@@ -138,34 +138,42 @@ def _order_transform(q: np.ndarray, u: np.ndarray) -> np.ndarray:
     root = np.sqrt(1 + 16 * q * q)
     bend = 1 / (4 * q + root)  # = sqrt(1+16 q^2) - 4 q
     low = u <= 0.5
-    near = np.where(low, u, 1 - u)
+    distance = np.where(low, u, 1 - u)
     # coefficients of u^n and of (1-u)^n, and both series at `near` and at 1/2 with their slopes there
-    zero_last, zero, one_last, one = 0 * q, -4 / (1 - 4 * q * q), 1 / (q * q), -1 / (q * q)
-    power, half = near, 0.5
+    zero_term_before, zero_term, one_term_before, one_term = 0 * q, -4 / (1 - 4 * q * q), 1 / (q * q), -1 / (q * q)
+    power, half = distance, 0.5
     zero_half = zero_slope = 0 * q
-    one_half, one_slope = one_last, 0 * q
-    series = np.where(low, 0.0, one_last)
+    one_half, one_slope = one_term_before, 0 * q
+    series = np.where(low, 0.0, one_term_before)
     for n in range(1, TERMS):
-        zero_half, zero_slope = zero_half + zero * half, zero_slope + n * zero * half
-        one_half, one_slope = one_half + one * half, one_slope - n * one * half
-        series = series + np.where(low, zero, one) * power
-        power, half = power * near, half / 2
-        zero_last, zero = zero, (2 * n * n * zero - (n - 1) ** 2 * zero_last) / ((n + 1) ** 2 - 4 * q * q)
-        one_last, one = one, (n * (2 * n - 1) * one - (n - 1) ** 2 * one_last) / (n * (n + 1) - 4 * q * q)
+        zero_half, zero_slope = zero_half + zero_term * half, zero_slope + n * zero_term * half
+        one_half, one_slope = one_half + one_term * half, one_slope - n * one_term * half
+        series = series + np.where(low, zero_term, one_term) * power
+        power, half = power * distance, half / 2
+        zero_term_before, zero_term = (
+            zero_term,
+            (2 * n * n * zero_term - (n - 1) ** 2 * zero_term_before) / ((n + 1) ** 2 - 4 * q * q),
+        )
+        one_term_before, one_term = (
+            one_term,
+            (n * (2 * n - 1) * one_term - (n - 1) ** 2 * one_term_before) / (n * (n + 1) - 4 * q * q),
+        )
     first, first_slope = _gauss_series((1 - bend) / 2, 1 + 4 * q, 0.5)
     second, second_slope = _gauss_series((1 + bend) / 2, 1 + root, 0.5)
-    rise = 2 * q - (1 - root) / 2 + first_slope / first  # logarithmic slopes u d/du of the homogeneous solutions at 1/2
-    fall = -2 * q - (1 + root) / 2 - second_slope / second
-    share = (one_slope - zero_slope - fall * (one_half - zero_half)) / (rise - fall)
+    inner_slope = (
+        2 * q - (1 - root) / 2 + first_slope / first
+    )  # logarithmic slopes u d/du of the homogeneous solutions at 1/2
+    outer_slope = -2 * q - (1 + root) / 2 - second_slope / second
+    share = (one_slope - zero_slope - outer_slope * (one_half - zero_half)) / (inner_slope - outer_slope)
     homogeneous = np.where(
         low,
         share
         * np.exp(2 * q * np.log(2 * u) + (1 - root) / 2 * np.log(2 * (1 - u)))
-        * _gauss_series((1 - bend) / 2, 1 + 4 * q, near)[0]
+        * _gauss_series((1 - bend) / 2, 1 + 4 * q, distance)[0]
         / first,
         (zero_half - one_half + share)
         * np.exp((1 + root) / 2 * np.log(2 * (1 - u)) - 2 * q * np.log(2 * u))
-        * _gauss_series((1 + bend) / 2, 1 + root, near)[0]
+        * _gauss_series((1 + bend) / 2, 1 + root, distance)[0]
         / second,
     )
     return series + homogeneous
@@ -229,8 +237,8 @@ def _ellipses(d_k: int, width: float) -> tuple[np.ndarray, np.ndarray, np.ndarra
     gap = width * min(0.25, 0.35 / math.sqrt(d_k))
     low = -40.0 if d_k == 1 else -20.0  # smaller ones weigh e^low, or e^(2 low) for d_k > 1
     x = gap * np.arange(math.floor(low / gap), math.ceil(4.7 / gap) + 1)
-    least, most = np.log(gammaincinv(d_k, 1e-17)), np.log(gammainccinv(d_k, 1e-17))
-    log_v = gap * np.arange(math.floor(max(least, low) / gap), math.ceil(most / gap) + 1)
+    smallest_log, largest_log = np.log(gammaincinv(d_k, 1e-17)), np.log(gammainccinv(d_k, 1e-17))
+    log_v = gap * np.arange(math.floor(max(smallest_log, low) / gap), math.ceil(largest_log / gap) + 1)
     if d_k == 1:  # Q^T K has rank one: |P| = |Q'|, and |P|^2/V is exponential
         zeta, share = np.zeros(1), np.ones(1)
         table = (np.exp(x - np.exp(x) / 2) / 2)[:, None]

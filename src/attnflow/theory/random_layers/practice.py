@@ -97,8 +97,10 @@ def layer_curve(
         count: largest number of layers that are returned.
     """
     _check_time(layers, heads, step)
-    chosen = np.unique(np.round(np.linspace(0, layers, count)))
-    return chosen, simplex_path(context, logit_scale, canonical_time(step, layers=chosen, heads=heads), d=d)
+    layer_numbers = np.unique(np.round(np.linspace(0, layers, count)))
+    return layer_numbers, simplex_path(
+        context, logit_scale, canonical_time(step, layers=layer_numbers, heads=heads), d=d
+    )
 
 
 def _time(limit: Regime, layers: int, heads: int, step: float) -> Prediction:
