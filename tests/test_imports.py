@@ -21,7 +21,7 @@ FLOORS = [
     {"precision", "interrupts", "wording", "compilations"},
     {"checks"},
     {"feasible"},
-    {"axes", "intervals", "spaces", "special"},
+    {"axes", "folders", "intervals", "spaces", "special"},
     {"describe", "sketches"},
     {"tokens", "masks", "kernels"},
     {"sums"},

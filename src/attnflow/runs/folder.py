@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from attnflow.errors import InvalidInput, RunCorrupted, RunError, RunExists, RunLocked
+from attnflow.folders import Folder
 from attnflow.runs import locks
 from attnflow.runs.claims import is_claim
 from attnflow.runs.environment import environment
@@ -104,6 +105,11 @@ class Run:
         facts: dict[str, Any] = {key: known[key] for key in told if key in known}
         drawn = sorted(self.figures.glob("*.png"))[:1]
         return html_table(f"Run {self.path}", facts, *map(sketches.file, drawn))
+
+    @property
+    def folder(self) -> Folder:
+        """The folder, in which files are read and written without following links."""
+        return Folder(self.path)
 
     @property
     def arrays(self) -> Path:

@@ -1,0 +1,294 @@
+"""Folders that may come from somebody else: links inside are not followed, files are written whole or not at all.
+
+Every writer of the package goes through `Folder`. A link to the folder, or above it, is followed as usual; what lies
+inside must be plain files and folders. Each entry is opened relative to the folder that holds it (`dir_fd`) with
+O_NOFOLLOW, so that nothing can be exchanged for a link between a check and its use; where the system knows no `dir_fd`
+(Windows), links are looked for before every use.
+"""
+
+import contextlib
+import dataclasses
+import errno
+import hashlib
+import os
+import secrets
+import stat
+from collections.abc import Callable, Iterator
+from io import BufferedReader
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+
+from attnflow.errors import RunCorrupted
+
+TEMPORARY = ".attnflow-"
+"""How names of temporary files begin; 16 random digits follow. A process that is killed leaves one behind."""
+FORBIDDEN = set("\0\\:") if os.name == "nt" else set("\0")
+"""Characters that lead elsewhere than into the folder."""
+_READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
+_RELATIVE = {os.open, os.stat, os.mkdir, os.unlink, os.rmdir, os.rename, os.link} <= os.supports_dir_fd
+
+
+@dataclasses.dataclass(frozen=True)
+class Folder:
+    """A folder whose entries are read and written by name, such as "figures/summary.png".
+
+    Arguments:
+        path: the folder; it may be a link, and need not exist yet.
+        below: a folder inside, to which all names refer; the folder itself if left out. It may be no link.
+    """
+
+    path: Path
+    below: str = ""
+
+    def __str__(self) -> str:
+        return str(self.where())
+
+    def inside(self, name: str) -> "Folder":
+        """A folder inside, which is reached without following links."""
+        return Folder(self.path, f"{self.below}/{name}" if self.below else name)
+
+    def where(self, name: str = "") -> Path:
+        """The path of an entry, for messages and for programs that write to paths only."""
+        return self.path.joinpath(*self._parts(name))
+
+    def read(self, name: str) -> bytes:
+        """The content of a file."""
+        with self.open(name) as stream:
+            return stream.read()
+
+    def open(self, name: str) -> BufferedReader:
+        """A file, open for reading; refused if it is a link, a pipe or a device."""
+        with self._holder(name) as (place, holder):
+            try:
+                descriptor = os.open(place, _READ, dir_fd=holder)
+            except OSError as error:
+                raise self._refusal(name, error) from None
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise self._strange(name)
+        return os.fdopen(descriptor, "rb")
+
+    def write(self, name: str, content: bytes, *, durable: bool = True) -> None:
+        """Put a file there in one step: the old file or the whole new one is there, whatever happens.
+
+        Arguments:
+            name: name of the file.
+            content: what it holds.
+            durable: False for a file that is checked when it is read, which need not survive a loss of power.
+        """
+        with self.writing(name, durable=durable) as stream:
+            stream.write(content)
+
+    def create(self, name: str, content: bytes, *, durable: bool = True) -> bool:
+        """Put a file there in one step if there is none; of several processes one succeeds, and gets True."""
+        with self._holder(name) as (place, holder), self._temporary(place, holder) as (temporary, stream):
+            stream.write(content)
+            _finish(stream, durable)
+            try:
+                os.link(temporary, place, src_dir_fd=holder, dst_dir_fd=holder, follow_symlinks=False)
+            except FileExistsError:
+                return False
+            except OSError:  # a file system without hard links
+                return self._create_exclusively(place, holder, content)
+            return True
+
+    @contextlib.contextmanager
+    def writing(self, name: str, *, durable: bool = True) -> Iterator[BinaryIO]:
+        """A stream whose bytes become the file when the block ends; after an error the old file stays."""
+        with self._holder(name) as (place, holder), self._temporary(place, holder) as (temporary, stream):
+            yield stream
+            _finish(stream, durable)
+            os.replace(temporary, place, src_dir_fd=holder, dst_dir_fd=holder)
+
+    @contextlib.contextmanager
+    def writing_path(self, name: str) -> Iterator[Path]:
+        """The path of a new, empty file that becomes the file `name` when the block ends, for writers that need a path.
+
+        Its name is random, so that nobody can have put a link there beforehand.
+        """
+        with self._holder(name) as (place, holder), self._temporary(place, holder) as (temporary, stream):
+            stream.close()
+            yield self.where(name).with_name(Path(temporary).name)
+            os.replace(temporary, place, src_dir_fd=holder, dst_dir_fd=holder)
+
+    def make(self, name: str = "") -> None:
+        """Make a folder inside, and those above it; those that are there stay."""
+        parts, root = self._parts(name), Folder(self.path)
+        self.path.mkdir(parents=True, exist_ok=True)
+        for count in range(1, len(parts) + 1):
+            part = "/".join(parts[:count])
+            with root._holder(part) as (place, holder), contextlib.suppress(FileExistsError):
+                os.mkdir(place, dir_fd=holder)
+            if not root.is_folder(part):
+                raise root._strange(part)
+
+    def is_file(self, name: str) -> bool:
+        """True if there is a plain file of this name."""
+        return self._is(name, stat.S_ISREG)
+
+    def require_plain(self, name: str) -> None:
+        """Refuse a link, a pipe or a device; a plain file, or none, passes."""
+        if not self.is_file(name) and self._is(name, lambda mode: True):
+            raise self._strange(name)
+
+    def is_folder(self, name: str) -> bool:
+        """True if there is a folder of this name, and not a link to one."""
+        return self._is(name, stat.S_ISDIR)
+
+    def names(self, below: str = "") -> list[str]:
+        """Names of all files below a folder inside, sorted; a link, pipe or device among them is refused.
+
+        Arguments:
+            below: a folder inside; the whole folder if left out.
+        """
+        names: list[str] = []
+        for entry in self.entries(below):
+            name = f"{below}/{entry}" if below else entry
+            if self.is_folder(name):
+                names += self.names(name)
+            elif self.is_file(name):
+                names.append(name)
+            elif self._is(name, lambda mode: True):
+                raise self._strange(name)
+        return sorted(names)
+
+    def entries(self, below: str = "") -> list[str]:
+        """Names in one folder inside, sorted; none if there is no such folder."""
+        try:
+            with self._opened(self._parts(below)) as holder:
+                return sorted(os.listdir(holder if holder is not None else self.where(below)))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def size(self, name: str) -> int:
+        """Number of bytes of a file."""
+        with self._holder(name) as (place, holder):
+            return os.stat(place, dir_fd=holder, follow_symlinks=False).st_size
+
+    def remove(self, name: str) -> None:
+        """Remove a file, or a link, if it is there."""
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError), self._holder(name) as (place, holder):
+            os.unlink(place, dir_fd=holder)
+
+    def remove_folder(self, name: str) -> None:
+        """Remove a folder inside with all that it holds; links are removed, not followed. "" empties the folder."""
+        for entry in self.entries(name):
+            inner = f"{name}/{entry}" if name else entry
+            (self.remove_folder if self.is_folder(inner) else self.remove)(inner)
+        if not self._parts(name):
+            return
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError), self._holder(name) as (place, holder):
+            os.rmdir(place, dir_fd=holder)
+
+    def checksum(self, name: str) -> str:
+        """SHA-256 of a file."""
+        with self.open(name) as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+
+    def _is(self, name: str, kind: Callable[[int], bool]) -> bool:
+        try:
+            if not self._parts(name):
+                return kind(os.stat(self.path).st_mode)
+            with self._holder(name) as (place, holder):
+                return kind(os.stat(place, dir_fd=holder, follow_symlinks=False).st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+
+    @contextlib.contextmanager
+    def _holder(self, name: str) -> Iterator[tuple[str, int | None]]:
+        """What the system calls an entry: its last name and a descriptor of the folder that holds it."""
+        *above, last = self._parts(name)
+        with self._opened(tuple(above)) as holder:
+            yield (last if holder is not None else str(self.where(name))), holder
+
+    @contextlib.contextmanager
+    def _opened(self, parts: tuple[str, ...]) -> Iterator[int | None]:
+        """A descriptor of a folder inside; None where the system knows no `dir_fd`."""
+        if not _RELATIVE:
+            self._require_no_links(parts)
+            yield None
+            return
+        descriptor = os.open(self.path, _FOLDER & ~getattr(os, "O_NOFOLLOW", 0))
+        try:
+            for count, part in enumerate(parts, start=1):
+                try:
+                    inner = os.open(part, _FOLDER, dir_fd=descriptor)
+                except OSError as error:
+                    raise Folder(self.path)._refusal("/".join(parts[:count]), error) from None
+                os.close(descriptor)
+                descriptor = inner
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _require_no_links(self, parts: tuple[str, ...]) -> None:
+        for count in range(1, len(parts) + 1):
+            name = "/".join(parts[:count])
+            if (self.path / name).is_symlink():
+                raise Folder(self.path)._strange(name)
+
+    @contextlib.contextmanager
+    def _temporary(self, place: str, holder: int | None) -> Iterator[tuple[str, BinaryIO]]:
+        """A new file beside `place` under a random name; what is left of it after the block is removed."""
+        own = TEMPORARY + secrets.token_hex(8)
+        temporary = own if holder is not None else str(Path(place).with_name(own))
+        with os.fdopen(os.open(temporary, _NEW, 0o666, dir_fd=holder), "wb") as stream:
+            try:
+                yield temporary, stream
+            finally:
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary, dir_fd=holder)
+
+    def _create_exclusively(self, place: str, holder: int | None, content: bytes) -> bool:
+        try:
+            descriptor = os.open(place, _NEW, 0o666, dir_fd=holder)
+        except FileExistsError:
+            return False
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(content)
+            _finish(stream, True)
+        return True
+
+    def _parts(self, name: str) -> tuple[str, ...]:
+        """The parts of a name, counted from `path`; one that leads out of the folder is refused."""
+        parts = tuple(part for text in (self.below, name) if text for part in text.split("/"))
+        if any(part in ("", ".", "..") or set(part) & FORBIDDEN for part in parts):
+            raise RunCorrupted(f"{name!r} is no name inside a folder; give names of files joined by '/'.")
+        return parts
+
+    def _refusal(self, name: str, error: OSError) -> Exception:
+        """The error to raise: a link inside is refused in a sentence, everything else stays what it is."""
+        is_link = error.errno in (errno.ELOOP, errno.EMLINK) or self.where(name).is_symlink()
+        return self._strange(name) if is_link or error.errno == errno.ENXIO else error
+
+    def _strange(self, name: str) -> RunCorrupted:
+        return RunCorrupted(
+            f"{name!r} in {str(self)!r} is a link, a pipe or a device; only files and folders are read or "
+            "written there, so remove it or put a copy of the file in its place."
+        )
+
+
+def is_temporary(name: str) -> bool:
+    """True for the name of a temporary file of a `Folder`, or of one that earlier versions left."""
+    last = PurePosixPath(name).name
+    return last.startswith(TEMPORARY) or last.endswith((".tmp", ".partial"))
+
+
+def file_checksum(path: Path) -> str:
+    """SHA-256 of a file anywhere."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Put a file anywhere in one step; if a link is there, it is replaced and not followed."""
+    Folder(path.parent).write(path.name, content)
+
+
+def _finish(stream: BinaryIO, durable: bool) -> None:
+    """Hand everything that was written to the system, and to the disk if it has to be durable."""
+    stream.flush()
+    if durable:
+        os.fsync(stream.fileno())

@@ -1,0 +1,145 @@
+"""Folders that may come from somebody else: what lies in them is read and written there, or refused."""
+
+import os
+
+import numpy as np
+import pytest
+import zarr
+
+from attnflow.errors import RunCorrupted
+from attnflow.folders import Folder, is_temporary, write_file
+from attnflow.runs.chunks import FolderStore
+
+STRANGE = "is a link, a pipe or a device"
+needs_links = pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")
+
+
+@pytest.fixture
+def outside(tmp_path):
+    """A file and a folder that nothing may touch; checked at the end."""
+    made = tmp_path / "outside"
+    made.mkdir()
+    (made / "file").write_bytes(b"mine")
+    yield made
+    assert [path.name for path in made.iterdir()] == ["file"]
+    assert (made / "file").read_bytes() == b"mine"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "given").mkdir()
+    return Folder(tmp_path / "given")
+
+
+def test_files_are_written_whole_and_leave_nothing_beside_them(folder):
+    folder.make("a/b")
+    folder.write("a/b/c", b"one")
+    folder.write("a/b/c", b"two")
+    assert not folder.create("a/b/c", b"three")
+    assert folder.create("a/d", b"four")
+    with pytest.raises(TypeError), folder.writing("a/b/c") as stream:
+        stream.writelines([b"five", "no bytes"])
+    with folder.writing_path("e.txt") as path:
+        path.write_text("six")
+    assert {name: folder.read(name) for name in folder.names()} == {"a/b/c": b"two", "a/d": b"four", "e.txt": b"six"}
+    inner = folder.inside("a")
+    assert (inner.entries(), inner.read("b/c"), inner.size("d")) == (["b", "d"], b"two", 4)
+    folder.remove_folder("a")
+    assert folder.names() == ["e.txt"]
+
+
+@pytest.mark.parametrize("name", ["../outside/file", "/etc/passwd", "a//b", "./a", "a/..", "a\0b", ""])
+def test_names_stay_inside(folder, outside, name):
+    with pytest.raises(RunCorrupted, match="no name inside a folder|is a link") as refusal:
+        (folder.inside("figures") if not name else folder).read(name or "../../outside/file")
+    assert "inside a folder" in str(refusal.value)
+
+
+@needs_links
+@pytest.mark.parametrize("verb", ["read", "open", "checksum", "write", "create", "writing", "writing_path", "make"])
+def test_links_inside_are_not_followed(folder, outside, verb):
+    """A linked file is refused, or replaced by a file; a linked folder is refused by every verb."""
+    (folder.path / "file").symlink_to(outside / "file")
+    (folder.path / "figures").symlink_to(outside, target_is_directory=True)
+    arguments = {"write": [b"theirs"], "create": [b"theirs"]}.get(verb, [])
+    with pytest.raises(RunCorrupted, match=STRANGE), _used(getattr(folder, verb)("figures/file", *arguments)):
+        pass
+    if verb in ("read", "open", "checksum", "make"):
+        with pytest.raises(RunCorrupted, match=STRANGE):
+            getattr(folder, verb)("file", *arguments)
+    elif verb == "create":
+        assert not folder.create("file", b"theirs")
+    else:
+        with _used(getattr(folder, verb)("file", *arguments)):
+            pass
+        assert not (folder.path / "file").is_symlink()
+    with pytest.raises(RunCorrupted, match=STRANGE):
+        folder.names()
+
+
+class _used:
+    """Enter a context manager, or nothing."""
+
+    def __init__(self, manager):
+        self.manager = manager
+
+    def __enter__(self):
+        return self.manager.__enter__() if hasattr(self.manager, "__enter__") else None
+
+    def __exit__(self, *error):
+        return self.manager.__exit__(*error) if hasattr(self.manager, "__exit__") else None
+
+
+@needs_links
+def test_removing_a_folder_removes_links_and_not_what_they_lead_to(folder, outside):
+    folder.make("deep/er")
+    (folder.path / "deep" / "link").symlink_to(outside, target_is_directory=True)
+    folder.remove_folder("deep")
+    assert folder.entries() == []
+
+
+@needs_links
+def test_a_pipe_is_refused_at_once(folder):
+    os.mkfifo(folder.path / "pipe")
+    for verb in (folder.read, folder.checksum, folder.require_plain, lambda name: folder.names()):
+        with pytest.raises(RunCorrupted, match=STRANGE):
+            verb("pipe")
+
+
+@needs_links
+def test_a_link_to_a_folder_is_followed(folder, tmp_path):
+    (tmp_path / "short").symlink_to(folder.path, target_is_directory=True)
+    Folder(tmp_path / "short").write("a", b"one")
+    assert folder.read("a") == b"one"
+
+
+@needs_links
+def test_a_file_anywhere_replaces_a_link(outside, tmp_path):
+    (tmp_path / "page.html").symlink_to(outside / "file")
+    write_file(tmp_path / "page.html", b"new")
+    assert (tmp_path / "page.html").read_bytes() == b"new"
+    assert not [path for path in tmp_path.iterdir() if is_temporary(path.name)]
+
+
+def test_zarr_in_a_folder(folder):
+    """Arrays come back; a chunk that is known to be there and is missing is an error, and not zeros."""
+    values = np.arange(24.0).reshape(6, 4)
+    group = zarr.create_group(FolderStore(folder.inside("arrays.zarr")), overwrite=True, zarr_format=3)
+    group.create_array("x", data=values, chunks=(2, 4))
+    listed = frozenset(folder.inside("arrays.zarr").names())
+    assert {"x/zarr.json", "x/c/0/0", "x/c/2/0"} <= listed
+    store = FolderStore(folder.inside("arrays.zarr"), listed=listed, read_only=True)
+    assert np.array_equal(zarr.open_group(store, mode="r")["x"][...], values)
+    folder.remove("arrays.zarr/x/c/1/0")
+    with pytest.raises(RunCorrupted, match="is missing"):
+        zarr.open_group(store, mode="r")["x"][...]
+
+
+@needs_links
+def test_zarr_follows_no_links(folder, outside):
+    group = zarr.create_group(FolderStore(folder), overwrite=True, zarr_format=3)
+    group.create_array("x", data=np.ones(4), chunks=(2,))
+    (folder.path / "x" / "c" / "0").unlink()
+    (folder.path / "x" / "c" / "0").symlink_to(outside / "file")
+    with pytest.raises(RunCorrupted, match=STRANGE):
+        zarr.open_group(FolderStore(folder, read_only=True), mode="r")["x"][...]
