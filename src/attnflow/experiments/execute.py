@@ -62,8 +62,7 @@ def reproduce(
         check_writable(found, chosen)
     settings = Settings(name, quick, chosen)
     facts = found.plugins.facts() or {"package": found.package, "sources": sources_hash(module)}
-    run = Run.create(path, settings, experiment=name, quick=quick, salt=salt, **facts)
-    with run.lock():
+    with Run.creating(path, settings, experiment=name, quick=quick, salt=salt, **facts) as run:
         return run, _complete(run, found, settings, on_progress, cancel)
 
 

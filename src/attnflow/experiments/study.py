@@ -15,6 +15,7 @@ from attnflow.checks import instance
 from attnflow.errors import InvalidInput
 from attnflow.experiments.parts import open_part, pack
 from attnflow.flows import AbstractWork, Control, Drive, Fixed, Progress, Solve
+from attnflow.folders import Folder
 from attnflow.interrupts import raise_if_interrupted
 from attnflow.runs.claims import Claim, Watch, claim_name
 from attnflow.runs.files import write_atomically, writing
@@ -170,7 +171,7 @@ class Study:
             share = min(progress.time / progress.until, 1.0) if np.isfinite(progress.until) else 0.0
             self.progress(f"{name}: {progress.note or f'{share:.0%}'}", share)
 
-        sink = ZarrSink(rows / "arrays.zarr", rows / "checkpoint")
+        sink = ZarrSink(Folder(rows))
         result = Drive(work.checked()).run(Control(sink, say, check=True))
         raise_if_interrupted()
         if not result.outcome.complete:

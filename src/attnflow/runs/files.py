@@ -12,6 +12,11 @@ from typing import Any
 from attnflow.errors import RunError
 from attnflow.wording import bytes_shown
 
+ARRAYS = "arrays.zarr"
+"""Name of the Zarr store in the folder of a run."""
+CHECKPOINT = "checkpoint"
+"""Name of the file there that holds the state after the last rows."""
+
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Either the old file or the whole new one is there, whatever happens."""

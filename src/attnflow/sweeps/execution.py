@@ -13,6 +13,7 @@ from typing import Any
 from attnflow.checks import instance, shown, whole
 from attnflow.errors import InvalidInput, RunError, RunExists
 from attnflow.flows import AbstractWork
+from attnflow.folders import Folder
 from attnflow.runs import Spec
 from attnflow.runs.claims import PATIENCE, Watch
 from attnflow.runs.earlier import LAST_SWEEPS, counting_all_tokens
@@ -243,7 +244,7 @@ def _found(
 
 def _keep_plugins(folder: Path, source: AbstractSource) -> None:
     if isinstance(source, SpecSource):
-        source.plugins.keep(folder)
+        source.plugins.keep(Folder(folder))
 
 
 def cores() -> int:
