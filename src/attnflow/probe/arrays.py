@@ -1,5 +1,8 @@
 """Arrays from anywhere as NumPy arrays: torch tensors, JAX arrays, xarray and what else can become an array."""
 
+import hashlib
+import json
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,6 +12,8 @@ from attnflow.errors import InvalidInput
 
 DIMS = ("text", "layer", "head", "query", "token")
 """Names of dimensions of an xarray by which it is put into order; others, such as `key`, keep theirs at the end."""
+CHECKSUM = "attnflow_sha256"
+"""The entry of a file with the checksum of everything else in it."""
 
 
 def as_array(name: str, value: Any) -> np.ndarray:

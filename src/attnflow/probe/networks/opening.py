@@ -93,6 +93,8 @@ def _described(weights: AbstractWeights, folder: Path) -> tuple[Architecture, Na
         return of_gguf(weights.facts, tied="output.weight" not in weights.stored)
     file = folder / "config.json"
     try:
+        if file.exists() and not file.is_file():
+            raise InvalidInput(f"{str(file)!r} is no file; give the config.json of a network.")
         size = file.stat().st_size
         config = json.loads(file.read_text(encoding="utf-8")) if size <= LARGEST_CONFIG else None
     except OSError as error:
