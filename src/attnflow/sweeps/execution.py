@@ -292,7 +292,7 @@ def in_this_process(tally: Tally, source: AbstractSource, *, patience: float = P
     while tally.missing:
         moved = False
         for unit in list(tally.missing):
-            if not watch.is_free(folder / "claims" / unit) and not is_done(folder, unit):
+            if not watch.is_free(Folder(folder, "claims"), unit) and not is_done(folder, unit):
                 continue
             record = carry_out(folder, plan, source, unit)
             if record["status"] != "busy":
