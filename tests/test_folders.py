@@ -122,17 +122,29 @@ def test_a_file_anywhere_replaces_a_link(outside, tmp_path):
 
 
 def test_zarr_in_a_folder(folder):
-    """Arrays come back; a chunk that is known to be there and is missing is an error, and not zeros."""
+    """Arrays come back; of files with known checksums one that is missing or altered is an error, and not zeros."""
     values = np.arange(24.0).reshape(6, 4)
-    group = zarr.create_group(FolderStore(folder.inside("arrays.zarr")), overwrite=True, zarr_format=3)
-    group.create_array("x", data=values, chunks=(2, 4))
-    listed = frozenset(folder.inside("arrays.zarr").names())
-    assert {"x/zarr.json", "x/c/0/0", "x/c/2/0"} <= listed
-    store = FolderStore(folder.inside("arrays.zarr"), listed=listed, read_only=True)
+    arrays = folder.inside("arrays.zarr")
+    group = zarr.create_group(FolderStore(arrays), overwrite=True, zarr_format=3)
+    for name in ("x", "y", "z"):
+        group.create_array(name, data=values, chunks=(2, 4), compressors=None)
+    checksums = {name: arrays.checksum(name) for name in arrays.names()}
+    assert {"x/zarr.json", "x/c/0/0", "x/c/2/0"} <= set(checksums)
+    store = FolderStore(arrays, checksums=checksums, advice="ask for it again", read_only=True)
     assert np.array_equal(zarr.open_group(store, mode="r")["x"][...], values)
-    folder.remove("arrays.zarr/x/c/1/0")
-    with pytest.raises(RunCorrupted, match="is missing"):
-        zarr.open_group(store, mode="r")["x"][...]
+    arrays.make("u")
+    arrays.write("u/zarr.json", arrays.read("x/zarr.json"))
+    arrays.remove("x/c/1/0")
+    arrays.write("y/c/1/0", bytes(64))
+    arrays.remove_folder("z")
+    group = zarr.open_group(store, mode="r")
+    with pytest.raises(RunCorrupted, match=r"'x/c/1/0' of .* is missing; ask for it again\."):
+        group["x"][...]
+    with pytest.raises(RunCorrupted, match=r"'y/c/1/0' of .* was truncated or altered; ask for it again\."):
+        group["y"][...]
+    with pytest.raises(RunCorrupted, match=r"'z/zarr\.json' of .* is missing"):
+        list(group.array_keys())
+    assert "u" not in group
 
 
 @needs_links

@@ -13,6 +13,7 @@ import hashlib
 import os
 import secrets
 import stat
+import time
 from collections.abc import Callable, Iterator
 from io import BufferedReader
 from pathlib import Path, PurePosixPath
@@ -144,23 +145,56 @@ class Folder:
             below: a folder inside; the whole folder if left out.
         """
         names: list[str] = []
-        for entry in self.entries(below):
-            name = f"{below}/{entry}" if below else entry
-            if self.is_folder(name):
-                names += self.names(name)
-            elif self.is_file(name):
-                names.append(name)
-            elif self._is(name, lambda mode: True):
-                raise self._strange(name)
+        waiting = [below]
+        while waiting:
+            inner = waiting.pop()
+            for entry, is_folder, is_file in self._listing(inner):
+                name = f"{inner}/{entry}" if inner else entry
+                if not (is_folder or is_file):
+                    raise self._strange(name)
+                (waiting if is_folder else names).append(name)
         return sorted(names)
+
+    def _listing(self, below: str) -> list[tuple[str, bool, bool]]:
+        """Name, and whether it is a folder or a plain file, of every entry of one folder inside."""
+        try:
+            with self._opened(self._parts(below)) as holder, os.scandir(holder or self.where(below)) as entries:
+                return [
+                    (entry.name, entry.is_dir(follow_symlinks=False), entry.is_file(follow_symlinks=False))
+                    for entry in entries
+                ]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def remove_temporaries(self, below: str = "", *, except_in: str | None = None, older: float = 0.0) -> None:
+        """Remove the temporary files that processes which were killed have left.
+
+        Arguments:
+            below: a folder inside; the whole folder if left out.
+            except_in: a folder directly in it that is not looked into.
+            older: age in seconds below which a file stays.
+        """
+        waiting = [below]
+        while waiting:
+            inner = waiting.pop()
+            for entry, is_folder, _ in self._listing(inner):
+                name = f"{inner}/{entry}" if inner else entry
+                if is_folder and entry != except_in:
+                    waiting.append(name)
+                elif is_temporary(entry) and (not older or time.time() - self._changed(name) > older):
+                    self.remove(name)
+
+    def _changed(self, name: str) -> float:
+        """When an entry was changed; now if it has gone meanwhile."""
+        try:
+            with self._holder(name) as (place, holder):
+                return os.stat(place, dir_fd=holder, follow_symlinks=False).st_mtime
+        except FileNotFoundError:
+            return time.time()
 
     def entries(self, below: str = "") -> list[str]:
         """Names in one folder inside, sorted; none if there is no such folder."""
-        try:
-            with self._opened(self._parts(below)) as holder:
-                return sorted(os.listdir(holder if holder is not None else self.where(below)))
-        except (FileNotFoundError, NotADirectoryError):
-            return []
+        return sorted(entry for entry, _, _ in self._listing(below))
 
     def size(self, name: str) -> int:
         """Number of bytes of a file."""

@@ -1,7 +1,8 @@
-"""The files of a Zarr store in a `Folder`: links are refused, and no file may be missing that is listed."""
+"""The files of a Zarr store in a `Folder`: links are refused, and files are compared with checksums as they are read."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+import hashlib
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, Store, SuffixByteRequest
@@ -16,8 +17,10 @@ class FolderStore(Store):
 
     Arguments:
         folder: the folder of the store, such as "arrays.zarr" inside a run folder.
-        listed: names of files that the store is known to have; one of them that is not there is an error and not a
-            chunk of zeros.
+        checksums: SHA-256 of every file of a store that is complete, by name. The store then has these files and no
+            others, whatever lies in the folder; one that is missing or altered is refused when it is read. Left out for
+            a store that is being written.
+        advice: what to do about a file that is missing or altered, as the end of a sentence.
         read_only: True to refuse writing.
     """
 
@@ -25,13 +28,20 @@ class FolderStore(Store):
     supports_deletes = True
     supports_listing = True
 
-    def __init__(self, folder: Folder, *, listed: frozenset[str] = frozenset(), read_only: bool = False):
+    def __init__(
+        self,
+        folder: Folder,
+        *,
+        checksums: Mapping[str, str] | None = None,
+        advice: str = "run its spec.toml again",
+        read_only: bool = False,
+    ):
         super().__init__(read_only=read_only)
-        self.folder, self.listed = folder, listed
+        self.folder, self.checksums, self.advice = folder, checksums, advice
 
     def with_read_only(self, read_only: bool = False) -> "FolderStore":
         """The same store, to be read only or not."""
-        return FolderStore(self.folder, listed=self.listed, read_only=read_only)
+        return FolderStore(self.folder, checksums=self.checksums, advice=self.advice, read_only=read_only)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, FolderStore) and self.folder == other.folder
@@ -59,7 +69,7 @@ class FolderStore(Store):
 
     async def exists(self, key: str) -> bool:
         """True if there is such a file."""
-        return await asyncio.to_thread(self.folder.is_file, key)
+        return await asyncio.to_thread(self.folder.is_file, key) if self.checksums is None else key in self.checksums
 
     async def set(self, key: str, value: Buffer) -> None:
         """Write a file in one step."""
@@ -83,26 +93,47 @@ class FolderStore(Store):
 
     async def list(self) -> AsyncIterator[str]:
         """Names of all files."""
-        for name in await asyncio.to_thread(self.folder.names):
+        for name in await asyncio.to_thread(self._names, ""):
             yield name
 
     async def list_prefix(self, prefix: str) -> AsyncIterator[str]:
         """Names of the files below a folder."""
-        for name in await asyncio.to_thread(self.folder.names, prefix.strip("/")):
+        for name in await asyncio.to_thread(self._names, prefix.strip("/")):
             yield name
 
     async def list_dir(self, prefix: str) -> AsyncIterator[str]:
         """Names in a folder."""
-        for name in await asyncio.to_thread(self.folder.entries, prefix.strip("/")):
+        for name in await asyncio.to_thread(self._entries, prefix.strip("/")):
             yield name
 
+    def _entries(self, below: str) -> Sequence[str]:
+        """Names in a folder, sorted: those that are listed, or those that are there."""
+        if self.checksums is None:
+            return self.folder.entries(below)
+        start = len(below) + 1 if below else 0
+        return sorted({name[start:].partition("/")[0] for name in self._names(below)})
+
+    def _names(self, below: str) -> Sequence[str]:
+        """Names of the files below a folder, sorted: those that are listed, or those that are there."""
+        if self.checksums is None:
+            return self.folder.names(below)
+        return sorted(name for name in self.checksums if not below or name.startswith(f"{below}/"))
+
     def _read(self, key: str) -> bytes | None:
-        try:
-            return self.folder.read(key)
-        except (FileNotFoundError, NotADirectoryError):
-            if key in self.listed:
-                raise RunCorrupted(f"{key!r} is missing from {str(self.folder)!r}; run its spec.toml again.") from None
+        if self.checksums is not None and key not in self.checksums:
             return None
+        try:
+            content = self.folder.read(key)
+        except (FileNotFoundError, NotADirectoryError):
+            if self.checksums is None:
+                return None
+            raise self._refusal(key, "is missing") from None
+        if self.checksums is not None and hashlib.sha256(content).hexdigest() != self.checksums[key]:
+            raise self._refusal(key, "was truncated or altered")
+        return content
+
+    def _refusal(self, key: str, state: str) -> RunCorrupted:
+        return RunCorrupted(f"the file {key!r} of {str(self.folder)!r} {state}; {self.advice}.")
 
     def _write(self, key: str, content: bytes, only_new: bool) -> None:
         self.folder.make(key.rpartition("/")[0])

@@ -20,7 +20,8 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from attnflow.errors import AttnflowError, InvalidInput
-from attnflow.runs.files import write_atomically, writing
+from attnflow.folders import Folder
+from attnflow.runs.files import writing
 from attnflow.runs.nearest import did_you_mean
 from attnflow.wording import shown
 
@@ -160,13 +161,13 @@ class Plugins:
         ]
         return {"plugins": rows} if rows else {}
 
-    def keep(self, folder: Path) -> None:
+    def keep(self, folder: Folder) -> None:
         """Leave the text of each in the run folder, for the reader; it is never executed from there by itself."""
         for plugin in self.loaded:
-            file = folder / plugin.source.copy
-            with writing(folder):
-                if not file.exists() or file.read_bytes() != plugin.source.content:
-                    write_atomically(file, plugin.source.content)
+            name, content = plugin.source.copy, plugin.source.content
+            with writing(folder.where()):
+                if not folder.is_file(name) or folder.read(name) != content:
+                    folder.write(name, content)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Paths and texts travel to another process, which executes them; modules do not."""
