@@ -10,7 +10,7 @@ from attnflow.experiments.catalogue import Experiment, find, sources_hash
 from attnflow.experiments.claim import Claim
 from attnflow.experiments.outside import check_contract, check_writable, from_file, from_plugins, is_file
 from attnflow.experiments.randomness import salted
-from attnflow.experiments.report import draw_report
+from attnflow.experiments.report import draw_motion, draw_report
 from attnflow.experiments.settings import Settings, parse_settings
 from attnflow.experiments.study import OnProgress, Study
 from attnflow.experiments.verdicts import judged
@@ -149,8 +149,7 @@ def _complete(
             draw_report(run, experiment, settings, claims, figure)
         if hasattr(module, "motion") and not settings.quick:
             study.progress("drawing the animation", 1.0)
-            with writing(run.path), run.folder.writing_path(f"figures/{settings.name}.gif") as file:
-                module.motion(settings.parameters).save(file, format="gif")
+            draw_motion(run, settings.name, module.motion(settings.parameters))
         failed = sum(not claim.holds for claim in claims)
         status |= {"status": "drawing", "summary": {"claims": len(claims), "failed": failed}}
     study.tidy()
