@@ -19,7 +19,7 @@ from io import BufferedReader, FileIO
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from attnflow.errors import RunCorrupted
+from attnflow.errors import RunCorrupted, RunError
 
 TEMPORARY = ".attnflow-"
 """How names of temporary files begin; 16 random digits follow. A process that is killed leaves one behind."""
@@ -336,6 +336,16 @@ def file_checksum(path: Path) -> str:
 def write_file(path: Path, content: bytes) -> None:
     """Put a file anywhere in one step; if a link is there, it is replaced and not followed."""
     Folder(path.parent).write(path.name, content)
+
+
+@contextlib.contextmanager
+def saving(path: Path) -> Iterator[None]:
+    """Turn failures to write one file, such as a full disk, into one sentence that names it."""
+    try:
+        yield
+    except OSError as error:
+        why = "there is no such folder" if not path.parent.is_dir() else error.strerror or str(error)
+        raise RunError(f"cannot write {str(path)!r} ({why}); give another file.") from None
 
 
 def _finish(stream: BinaryIO, durable: bool) -> None:
