@@ -179,7 +179,7 @@ NO_JSON = [
     '{"start": {"number": 1, "number": NaN}}',
     '{"start": {}, "start": []}',
     '{"credit": 1, "set": {"beta": 1}}',
-    *('{"set": {"beta": %s}}' % beta for beta in ("NaN", "-Infinity", "1e999", "9" * 4000, "[" * 900 + "]" * 900)),
+    *(f'{{"set": {{"beta": {beta}}}}}' for beta in ("NaN", "-Infinity", "1e999", "9" * 4000, "[" * 900 + "]" * 900)),
 ]
 
 
@@ -223,7 +223,7 @@ def test_strange_values_are_refused_in_a_sentence_and_the_process_goes_on(server
     """Numbers that JSON or an array cannot hold, deep lists, repeated keys: one process refuses them all."""
     with client(server) as socket_:
         for number, message in enumerate(STRANGE):
-            socket_.send('{"start": {"number": %d, %s}}' % (number, message))
+            socket_.send(f'{{"start": {{"number": {number}, {message}}}}}')
             answer = told(socket_, "error", "begun", "ended")
             assert answer.get("number") == number, (message[:80], answer)
             assert not re.search(r"Error:|has ended", answer["error"]), (message[:80], answer)
