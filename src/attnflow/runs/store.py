@@ -133,7 +133,7 @@ class ZarrSink(AbstractSink):
                     for d, s in zip(dims, shape, strict=True)
                 )
                 group.create_array(
-                    name, shape=shape, chunks=chunks, dtype=dtype, dimension_names=dims, compressors=_compressor()
+                    name, shape=shape, chunks=chunks, dtype=dtype, dimension_names=dims, compressors=checksummed()
                 )
         self._put_static(group)
 
@@ -161,7 +161,7 @@ class ZarrSink(AbstractSink):
                 chunks=chunks,
                 dimension_names=dims,
                 overwrite=True,
-                compressors=_compressor(),
+                compressors=checksummed(),
             )
             made[...] = values.astype(object) if kind == "string" else values
 
@@ -224,7 +224,7 @@ class ZarrSink(AbstractSink):
             ) from None
 
 
-def _compressor() -> Any:
+def checksummed() -> Any:
     """Zstandard with a checksum in every chunk: whoever reads a damaged chunk gets an error, never other numbers."""
     from zarr.codecs import ZstdCodec
 
