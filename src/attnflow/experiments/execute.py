@@ -15,6 +15,8 @@ from attnflow.experiments.settings import Settings, parse_settings
 from attnflow.experiments.study import OnProgress, Study
 from attnflow.experiments.verdicts import judged
 from attnflow.interrupts import interruptible
+from attnflow.parsing import parse_json
+from attnflow.reading import read_text
 from attnflow.runs.files import write_atomically, writing
 from attnflow.runs.folder import Run
 from attnflow.runs.lifecycle import attempt
@@ -124,7 +126,7 @@ def read_claims(run: Run) -> list[Claim]:
     if run.manifest()["status"] != "finished":
         return []
     try:
-        return [Claim.from_json(entries) for entries in json.loads(file.read_text(encoding="utf-8"))]
+        return [Claim.from_json(entries) for entries in parse_json(read_text(file))]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RunCorrupted(f"{str(file)!r} cannot be read ({error}); run the experiment again.") from None
 

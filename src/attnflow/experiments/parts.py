@@ -2,13 +2,15 @@
 
 import io
 import json
-import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from attnflow.archives import DAMAGED, open_npz
 from attnflow.errors import InvalidInput, RunCorrupted
+from attnflow.parsing import parse_json
+from attnflow.reading import open_file
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -46,12 +48,11 @@ def open_part(path: str | Path) -> "xr.Dataset":
     import xarray as xr
 
     try:
-        content = io.BytesIO(Path(path).read_bytes())  # NumPy does not close a file that it cannot read
-        with np.load(content, allow_pickle=False) as arrays:
-            header = json.loads(str(arrays[HEADER]))
+        with open_file(path) as stream, open_npz(stream, is_compressed=False) as arrays:
+            header = parse_json(str(arrays[HEADER]))
             facts = header["variables"]
             made = {n: xr.Variable(f["dims"], arrays[n], f["attributes"]) for n, f in facts.items()}
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+    except (*DAMAGED, TypeError) as error:
         raise RunCorrupted(f"{str(path)!r} cannot be read ({error}); remove it and resume the run.") from None
     return xr.Dataset(
         {name: variable for name, variable in made.items() if not facts[name]["coordinate"]},

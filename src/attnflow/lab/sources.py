@@ -2,7 +2,6 @@
 
 import abc
 import contextlib
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,8 @@ from attnflow.errors import AttnflowError, InvalidInput
 from attnflow.lab.limits import check_tokens, checked_axes, is_single
 from attnflow.lab.pictures import Painter, labels_of
 from attnflow.lab.rows import FRAME_DIMS, picture_class, picture_of
+from attnflow.parsing import parse_json
+from attnflow.reading import read_file
 from attnflow.spaces import Sphere
 from attnflow.wording import shown
 
@@ -118,7 +119,7 @@ def _shapes_on_disk(arrays: Path) -> dict[str, dict[str, int]]:
     shapes = {}
     for name in ("positions", "masses", "coefficients"):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            metadata = json.loads((arrays / name / "zarr.json").read_text(encoding="utf-8"))
+            metadata = parse_json(read_file(arrays / name / "zarr.json"))
             shapes[name] = dict(zip(metadata["dimension_names"], metadata["shape"], strict=True))
     return shapes
 

@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from attnflow.archives import open_npz
 from attnflow.checks import shown
 from attnflow.errors import InvalidInput, MissingExtra, RunError, TooLarge
-from attnflow.feasible import require_memory
+from attnflow.parsing import parse_json
 from attnflow.probe.stream import Stream
+from attnflow.reading import open_file
 
 PARTS = ("hidden", "attention", "after_attention", "ids")
 """Arrays that a stream has for each text: `hidden` of one text, or `hidden.0`, `hidden.1` of several."""
@@ -90,14 +92,11 @@ def write(stream: Stream, file: Path) -> Path:
 
 def _read_npz(file: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     try:
-        with zipfile.ZipFile(file) as archive:  # a few bytes may stand for any number of zeros
-            unpacked = sum(one.file_size for one in archive.infolist())
-        require_memory(unpacked, f"the arrays of {file.name}", "save fewer layers or texts in a file")
-        with file.open("rb") as opened, np.load(opened, allow_pickle=False) as stored:
+        with open_file(file) as opened, open_npz(opened) as stored:
             arrays = {name: stored[name] for name in stored.files}
     except TooLarge:
         raise
-    except (*DAMAGED, ValueError, OSError, EOFError, AttributeError, KeyError, MemoryError) as error:
+    except (*DAMAGED, AttributeError, MemoryError) as error:
         raise InvalidInput(f"{file.name} cannot be read as .npz ({error}); write it by numpy.savez.") from None
     text = arrays.pop("attnflow", None)
     return arrays, {} if text is None else _said(file, str(text))
@@ -116,7 +115,7 @@ def _read_safetensors(file: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]
 
 def _said(file: Path, text: str) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        found = parse_json(text)
         return {key: found[key] for key in ("name", "causal", "facts", "labels") if key in found}
     except (ValueError, TypeError):
         raise InvalidInput(f"{file.name} has a description that is no JSON; write it again by Stream.save.") from None

@@ -5,7 +5,6 @@ import dataclasses
 import math
 import os
 import time
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 from attnflow.checks import instance, shown, whole
 from attnflow.errors import InvalidInput, RunError, RunExists
 from attnflow.flows import AbstractWork
+from attnflow.parsing import parse_toml
 from attnflow.runs import Spec
 from attnflow.runs.claims import PATIENCE, Watch
 from attnflow.runs.earlier import LAST_SWEEPS, counting_all_tokens
@@ -226,7 +226,7 @@ def _found(
         return plan
     plan = read_plan(folder)
     if plan.format <= LAST_SWEEPS and plan.source["kind"] == "specification":
-        table = tomllib.loads(plan.source["text"])
+        table = parse_toml(plan.source["text"])
         if counting_all_tokens(table) != table:
             raise RunError(
                 f"the sweep in {str(folder)!r} was made when `n` of clustered tokens counted those of each centre; its "

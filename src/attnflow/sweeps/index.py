@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from attnflow.parsing import parse_json
 from attnflow.sweeps.plan import Plan
 from attnflow.sweeps.shards import Shard
 from attnflow.sweeps.unit import open_shard, shard_path
@@ -83,7 +84,7 @@ class Index:
 
     def layouts(self) -> list[list[dict[str, Any]]]:
         """The different layouts of the shards."""
-        return [json.loads(text) for (text,) in self.base.execute("select distinct layout from shards")]
+        return [parse_json(text) for (text,) in self.base.execute("select distinct layout from shards")]
 
     def counts(self) -> tuple[int, int]:
         """Tasks that are finished, and how many of them failed."""

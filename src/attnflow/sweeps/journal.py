@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from attnflow.parsing import parse_json
 from attnflow.sweeps.shards import patiently
 
 
@@ -47,7 +48,7 @@ def events(folder: Path) -> Iterator[dict[str, Any]]:
     for path in sorted((folder / "journal").glob("*.jsonl")):
         for line in path.read_bytes().splitlines():
             try:
-                found = json.loads(line)
+                found = parse_json(line)
             except ValueError:
                 continue
             if isinstance(found, dict):

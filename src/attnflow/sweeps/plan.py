@@ -18,14 +18,18 @@ import numpy as np
 
 from attnflow.axes import GROUP
 from attnflow.errors import AttnflowError, RunCorrupted, RunError, RunExists
+from attnflow.parsing import parse_json
+from attnflow.reading import read_file
 from attnflow.runs.earlier import LAST_SWEEPS
 from attnflow.runs.environment import versions
-from attnflow.sweeps.ranges import Axis, Point, checked, told_apart
+from attnflow.sweeps.ranges import MOST, Axis, Point, checked, told_apart
 from attnflow.sweeps.ranges import points as points_of
 from attnflow.sweeps.shards import create, patiently
 from attnflow.sweeps.source import TOGETHER, AbstractSource
 from attnflow.wording import shown
 
+LARGEST = 1 << 30
+"""Bytes of sweep.json; ten million points take two thirds of it."""
 FORMAT = 2
 """Of the folder: from 2 on `n` of clustered tokens counts all of them."""
 WIDEST = 64
@@ -138,7 +142,7 @@ def read_plan(folder: Path) -> Plan:
     while (more := folder / f"sweep-{len(files) + 1}.json").exists():
         files.append(more)
     try:
-        tables = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+        tables = [parse_json(read_file(file, LARGEST), most=LARGEST, most_values=4 * MOST) for file in files]
         first = tables[0]
         if first["format"] not in (LAST_SWEEPS, FORMAT):
             raise RunError(f"{str(folder)!r} is a sweep of format {shown(first['format'])}; use another attnflow.")

@@ -12,14 +12,16 @@ import os
 import sys
 import time
 import uuid
-import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
+from attnflow.archives import DAMAGED, open_npz
 from attnflow.errors import RunCorrupted
+from attnflow.parsing import parse_json
+from attnflow.reading import open_file
 from attnflow.sweeps.rows import KINDS, Row
 
 FORMAT = 1
@@ -61,7 +63,7 @@ class Shard:
     def __init__(self, path: Path):
         self.path = path
         try:
-            self.stream = path.open("rb")
+            self.stream = open_file(path)
         except OSError as error:
             raise self._damaged(error.strerror) from None
         try:
@@ -72,15 +74,15 @@ class Shard:
 
     def _open(self) -> None:
         try:
-            self.file: Any = np.load(self.stream, allow_pickle=False)
-            self.about = json.loads(bytes(self._read("about")))
+            self.file: Any = open_npz(self.stream)
+            self.about = parse_json(bytes(self._read("about")))
             self.tasks, self.errors = list(map(str, self.about["tasks"])), list(map(str, self.about["errors"]))
             self.layout: list[dict[str, Any]] = self.about["layout"]
             good = self.about["format"] == FORMAT and len(self.tasks) == len(self.errors)
             good = good and all(0 <= k < len(self.tasks) for entry in self.layout for k in entry["rows"])
         except RunCorrupted:
             raise
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile, EOFError) as error:
+        except (*DAMAGED, TypeError, AttributeError) as error:
             raise self._damaged(error) from None
         if not good:
             raise self._damaged("another format")

@@ -22,7 +22,9 @@ from filelock import FileLock
 
 from attnflow.compilations import user_cache
 from attnflow.errors import FetchFailed
+from attnflow.parsing import parse_json
 from attnflow.probe.networks.catalogue import Entry, Member, entry_of
+from attnflow.reading import read_file
 from attnflow.runs.files import checksum, write_atomically
 from attnflow.wording import bytes_shown
 
@@ -63,7 +65,7 @@ def fetch(name: str) -> Path:
 def read_record(folder: Path) -> dict[str, Any]:
     """What `fetch` wrote about the files of this folder; empty if it did not make it."""
     try:
-        found = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        found = parse_json(read_file(folder / RECORD))
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -16,6 +16,7 @@ import numpy as np
 
 from attnflow.checks import shown, whole
 from attnflow.errors import InvalidInput, MissingExtra
+from attnflow.parsing import parse_json
 from attnflow.probe.networks.families.base import Architecture, Stacked, is_matrix
 from attnflow.probe.networks.families.names import make_architecture
 from attnflow.probe.networks.files.base import AbstractWeights
@@ -119,7 +120,7 @@ def is_own(weights: AbstractWeights) -> bool:
 def read_own(weights: AbstractWeights) -> tuple[str, Architecture, dict[str, str], dict[str, str]]:
     """(name, sizes, names of the stacked weights, names of the others) of a file in our own format."""
     try:
-        header = json.loads(weights.facts["attnflow"])
+        header = parse_json(weights.facts["attnflow"])
         name = str(header.pop("name"))
         shape = make_architecture(**header)
         flags = [shape.shared, shape.tied]
