@@ -4,14 +4,12 @@ import contextlib
 import inspect
 import json
 import os
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from attnflow.archives import open_npz
+from attnflow.archives import DAMAGED, open_npz
 from attnflow.checks import shown
 from attnflow.errors import InvalidInput, MissingExtra, RunError, TooLarge
 from attnflow.parsing import parse_json
@@ -23,8 +21,6 @@ PARTS = ("hidden", "attention", "after_attention", "ids")
 READ_OUT = ("unembedding", "final_gain")
 """Arrays that all texts share."""
 
-DAMAGED = (zipfile.BadZipFile, zlib.error, NotImplementedError)
-"""What Python says of archives that are none."""
 
 
 def open_stream(path: str | Path, **options: Any) -> Stream:
