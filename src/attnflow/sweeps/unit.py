@@ -6,6 +6,7 @@ from typing import Any
 
 from attnflow.errors import RunCorrupted
 from attnflow.folders import Folder
+from attnflow.reading import open_file
 from attnflow.runs.claims import BEAT, Claim, content, owner_is_gone, take_away
 from attnflow.sweeps.grouped import Cancel
 from attnflow.sweeps.journal import Journal
@@ -28,7 +29,7 @@ def shard_path(folder: Path, unit: str) -> Path:
 def is_done(folder: Path, unit: str) -> bool:
     """Whether the shard of a unit is there; it is opened, for a look alone may show what was there before (NFS)."""
     try:
-        with shard_path(folder, unit).open("rb"):
+        with open_file(shard_path(folder, unit)):
             return True
     except OSError:
         return False
