@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from attnflow.certify.checking.words import statement
 from attnflow.errors import InvalidInput
-from attnflow.folders import write_file
+from attnflow.folders import saving, write_file
 from attnflow.parsing import parse_json
 from attnflow.reading import read_text
 from attnflow.wording import fresh_path
@@ -59,7 +59,8 @@ class Certificate:
         """Write the certificate as JSON to a new file; floats are written so that they are read back exactly."""
         where = fresh_path("path", Path(path))
         text = json.dumps(self.to_json(), separators=(",", ":"), allow_nan=False) + "\n"
-        write_file(where, text.encode())
+        with saving(where):
+            write_file(where, text.encode())
         return where
 
     @classmethod

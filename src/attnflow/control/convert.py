@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from attnflow.archives import open_npz
+from attnflow.archives import DAMAGED, open_npz
 from attnflow.control.schedule import Schedule
-from attnflow.errors import InvalidInput, RunError
+from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField, Affine, Drift, MeanAttention, Perceptron, PerLayer, ReluUnit
 from attnflow.fields.exact.in_turn import InTurn
 from attnflow.flows import Layers
-from attnflow.folders import Folder
+from attnflow.folders import Folder, saving
 from attnflow.reading import open_file
 from attnflow.spaces import AbstractSpace, Euclidean, Sphere
 from attnflow.special.quotients import host_expm1_ratio
@@ -104,11 +104,8 @@ def save(schedule: Schedule, path: str | os.PathLike[str]) -> Path:
         "row": np.asarray(schedule.field.row),
         "durations": schedule.durations,
     }
-    try:
-        with Folder(target.parent).writing(target.name) as file:
-            np.savez_compressed(file, allow_pickle=False, **data)
-    except OSError as error:
-        raise RunError(f"cannot write {str(target)!r} ({error.strerror or error}); give another file.") from None
+    with saving(target), Folder(target.parent).writing(target.name) as file:
+        np.savez_compressed(file, allow_pickle=False, **data)
     return target
 
 
@@ -128,7 +125,7 @@ def load(path: str | os.PathLike[str]) -> Schedule:
         return Schedule.of(SPACES[str(data["space"])](int(data["dim"])), field, data["durations"])
     except FileNotFoundError:
         raise InvalidInput(f"there is no file {path}; give one that control.save has written.") from None
-    except (KeyError, ValueError, OSError, TypeError, IndexError) as error:
+    except (*DAMAGED, TypeError, IndexError) as error:
         raise InvalidInput(
             f"{path} is no file of a schedule ({error}); give one that control.save has written."
         ) from None

@@ -3,6 +3,7 @@
 import inspect
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ import numpy as np
 
 from attnflow.archives import open_npz
 from attnflow.checks import shown
-from attnflow.errors import InvalidInput, MissingExtra, RunError, TooLarge
-from attnflow.folders import Folder
+from attnflow.errors import InvalidInput, MissingExtra, TooLarge
+from attnflow.folders import Folder, saving
 from attnflow.parsing import parse_json
 from attnflow.probe.arrays import CHECKSUM, checksum, plain
 from attnflow.probe.stream import Stream
@@ -76,21 +77,31 @@ def write(stream: Stream, file: Path) -> Path:
     said = {"name": stream.name, "causal": stream.causal, "facts": stream.facts, CHECKSUM: True}
     text = json.dumps(said | {"labels": labels[0] if labels and stream.one_text else labels}, default=str)
     about = {DESCRIPTION: text, CHECKSUM: checksum(text, arrays)}
-    folder = Folder(file.parent)
-    try:
-        if file.suffix == ".npz":
-            with folder.writing(file.name) as target:
-                np.savez(target, **{name: np.array(words) for name, words in about.items()}, **arrays)  # type: ignore[arg-type]
-        elif file.suffix == ".safetensors":
-            library = _library()
-            with folder.writing_path(file.name) as path:
-                library.numpy.save_file(arrays, path, metadata=about)
-        else:
-            raise InvalidInput(f"`path` is {shown(str(file))}; end it in .npz or .safetensors.")
-    except OSError as error:
-        why = "there is no such folder" if not file.parent.is_dir() else error.strerror or str(error)
-        raise RunError(f"cannot write {str(file)!r} ({why}); give another file.") from None
+    if file.suffix == ".npz":
+        stored: Any = {name: np.array(words) for name, words in about.items()} | arrays
+        with saving(file), Folder(file.parent).writing(file.name) as target:
+            np.savez(target, **stored)
+    elif file.suffix == ".safetensors":
+        write_safetensors(file, arrays, about)
+    else:
+        raise InvalidInput(f"`path` is {shown(str(file))}; end it in .npz or .safetensors.")
     return file
+
+
+def write_safetensors(file: Path, arrays: Mapping[str, np.ndarray], about: Mapping[str, str]) -> None:
+    """Write arrays and texts to a file of safetensors, which is there whole or not at all.
+
+    Arguments:
+        file: where it comes to.
+        arrays: the tensors by name.
+        about: the metadata by name.
+    """
+    library = _library()
+    with saving(file), Folder(file.parent).writing_path(file.name) as path:
+        try:
+            library.numpy.save_file(dict(arrays), path, metadata=dict(about))
+        except library.SafetensorError as error:  # of a full disk, too
+            raise OSError(str(error)) from None
 
 
 Content = tuple[dict[str, np.ndarray], str | None, str | None]

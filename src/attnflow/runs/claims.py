@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Iterator
 from io import FileIO
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from attnflow.errors import RunCorrupted
@@ -141,7 +141,7 @@ def claim_name(name: str) -> str:
     return f".{name}.claim"
 
 
-def is_claim(path: Path) -> bool:
+def is_claim(path: PurePath) -> bool:
     """Whether a file is such a claim, or one on its way."""
     return path.name.startswith(".") and ".claim" in path.name
 

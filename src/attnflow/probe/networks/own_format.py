@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 
 from attnflow.checks import shown, whole
-from attnflow.errors import InvalidInput, MissingExtra
-from attnflow.folders import Folder
+from attnflow.errors import InvalidInput
 from attnflow.parsing import parse_json
 from attnflow.probe.arrays import CHECKSUM, checksum
 from attnflow.probe.networks.families.base import Architecture, Stacked, is_matrix
 from attnflow.probe.networks.families.names import make_architecture
 from attnflow.probe.networks.files.base import AbstractWeights
 from attnflow.probe.networks.model import Network
+from attnflow.probe.stored import write_safetensors
 from attnflow.text.tokenizers import Bytes
 from attnflow.wording import fresh_path
 
@@ -95,17 +95,12 @@ def save_network(network: Network, path: str | os.PathLike[str]) -> Path:
     Its tokenizer is not kept: the network that is read back takes ids or reads texts as bytes, and shows tokens by
     their ids.
     """
-    try:
-        from safetensors.numpy import save_file
-    except ImportError:
-        raise MissingExtra("saving a network needs safetensors; install `attnflow[probe]`.") from None
     shape, target = network.architecture, fresh_path("path", Path(path))
     tables = [network.weights_of(number) for number in range(shape.stored_layers)]
     arrays = {f"layers.{name}": np.stack([table[name] for table in tables]) for name in tables[0]}
     arrays |= {f"outside.{name}": network.outside(name) for name in shape.outside_shapes()}
     text = json.dumps({**dataclasses.asdict(shape), "name": network.name, CHECKSUM: True})
-    with Folder(target.parent).writing_path(target.name) as path:
-        save_file(arrays, str(path), metadata={"attnflow": text, CHECKSUM: checksum(text, arrays)})
+    write_safetensors(target, arrays, {"attnflow": text, CHECKSUM: checksum(text, arrays)})
     return target
 
 
