@@ -13,12 +13,14 @@ import hashlib
 import os
 import secrets
 import stat
+import time
 from collections.abc import Callable, Iterator
-from io import BufferedReader
+from io import BufferedReader, FileIO
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from attnflow.errors import RunCorrupted
+from attnflow.errors import RunCorrupted, RunError
+from attnflow.reading import read_stream
 
 TEMPORARY = ".attnflow-"
 """How names of temporary files begin; 16 random digits follow. A process that is killed leaves one behind."""
@@ -54,22 +56,18 @@ class Folder:
         """The path of an entry, for messages and for programs that write to paths only."""
         return self.path.joinpath(*self._parts(name))
 
-    def read(self, name: str) -> bytes:
-        """The content of a file."""
+    def read(self, name: str, most: int | None = None) -> bytes:
+        """The content of a file; refused, as an `OSError`, if it has more than `most` bytes."""
         with self.open(name) as stream:
-            return stream.read()
+            return stream.read() if most is None else read_stream(stream, most)
 
     def open(self, name: str) -> BufferedReader:
         """A file, open for reading; refused if it is a link, a pipe or a device."""
-        with self._holder(name) as (place, holder):
-            try:
-                descriptor = os.open(place, _READ, dir_fd=holder)
-            except OSError as error:
-                raise self._refusal(name, error) from None
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            os.close(descriptor)
-            raise self._strange(name)
-        return os.fdopen(descriptor, "rb")
+        return os.fdopen(self._descriptor(name, _READ), "rb")
+
+    def open_in_place(self, name: str) -> FileIO:
+        """A file, open for reading and for writing into it, without a buffer; refused if it is no plain file."""
+        return FileIO(self._descriptor(name, _READ | os.O_RDWR), "r+")
 
     def write(self, name: str, content: bytes, *, durable: bool = True) -> None:
         """Put a file there in one step: the old file or the whole new one is there, whatever happens.
@@ -128,6 +126,16 @@ class Folder:
             yield self.where(name).with_name(Path(temporary).name)
             os.replace(temporary, place, src_dir_fd=holder, dst_dir_fd=holder)
 
+    def rename(self, name: str, new_name: str) -> None:
+        """Give a file or a folder inside another name in one step; a file of that name is replaced."""
+        with self._holder(name) as (place, holder), self._holder(new_name) as (new_place, new_holder):
+            os.replace(place, new_place, src_dir_fd=holder, dst_dir_fd=new_holder)
+
+    def link(self, name: str, new_name: str) -> None:
+        """Give a file a second name; FileExistsError if there is something of that name."""
+        with self._holder(name) as (place, holder), self._holder(new_name) as (new_place, new_holder):
+            os.link(place, new_place, src_dir_fd=holder, dst_dir_fd=new_holder, follow_symlinks=False)
+
     def make(self, name: str = "") -> None:
         """Make a folder inside, and those above it; those that are there stay."""
         parts, root = self._parts(name), Folder(self.path)
@@ -159,23 +167,56 @@ class Folder:
             below: a folder inside; the whole folder if left out.
         """
         names: list[str] = []
-        for entry in self.entries(below):
-            name = f"{below}/{entry}" if below else entry
-            if self.is_folder(name):
-                names += self.names(name)
-            elif self.is_file(name):
-                names.append(name)
-            elif self._is(name, lambda mode: True):
-                raise self._strange(name)
+        waiting = [below]
+        while waiting:
+            inner = waiting.pop()
+            for entry, is_folder, is_file in self._listing(inner):
+                name = f"{inner}/{entry}" if inner else entry
+                if not (is_folder or is_file):
+                    raise self._strange(name)
+                (waiting if is_folder else names).append(name)
         return sorted(names)
+
+    def _listing(self, below: str) -> list[tuple[str, bool, bool]]:
+        """Name, and whether it is a folder or a plain file, of every entry of one folder inside."""
+        try:
+            with self._opened(self._parts(below)) as holder, os.scandir(holder or self.where(below)) as entries:
+                return [
+                    (entry.name, entry.is_dir(follow_symlinks=False), entry.is_file(follow_symlinks=False))
+                    for entry in entries
+                ]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def remove_temporaries(self, below: str = "", *, except_in: str | None = None, older: float = 0.0) -> None:
+        """Remove the temporary files that processes which were killed have left.
+
+        Arguments:
+            below: a folder inside; the whole folder if left out.
+            except_in: a folder directly in it that is not looked into.
+            older: age in seconds below which a file stays.
+        """
+        waiting = [below]
+        while waiting:
+            inner = waiting.pop()
+            for entry, is_folder, _ in self._listing(inner):
+                name = f"{inner}/{entry}" if inner else entry
+                if is_folder and entry != except_in:
+                    waiting.append(name)
+                elif is_temporary(entry) and (not older or time.time() - self._changed(name) > older):
+                    self.remove(name)
+
+    def _changed(self, name: str) -> float:
+        """When an entry was changed; now if it has gone meanwhile."""
+        try:
+            with self._holder(name) as (place, holder):
+                return os.stat(place, dir_fd=holder, follow_symlinks=False).st_mtime
+        except FileNotFoundError:
+            return time.time()
 
     def entries(self, below: str = "") -> list[str]:
         """Names in one folder inside, sorted; none if there is no such folder."""
-        try:
-            with self._opened(self._parts(below)) as holder:
-                return sorted(os.listdir(holder if holder is not None else self.where(below)))
-        except (FileNotFoundError, NotADirectoryError):
-            return []
+        return sorted(entry for entry, _, _ in self._listing(below))
 
     def size(self, name: str) -> int:
         """Number of bytes of a file."""
@@ -215,6 +256,17 @@ class Folder:
                 return kind(os.stat(place, dir_fd=holder, follow_symlinks=False).st_mode)
         except (FileNotFoundError, NotADirectoryError):
             return False
+
+    def _descriptor(self, name: str, flags: int) -> int:
+        with self._holder(name) as (place, holder):
+            try:
+                descriptor = os.open(place, flags, dir_fd=holder)
+            except OSError as error:
+                raise self._refusal(name, error) from None
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise self._strange(name)
+        return descriptor
 
     @contextlib.contextmanager
     def _holder(self, name: str) -> Iterator[tuple[str, int | None]]:
@@ -305,6 +357,16 @@ def file_checksum(path: Path) -> str:
 def write_file(path: Path, content: bytes) -> None:
     """Put a file anywhere in one step; if a link is there, it is replaced and not followed."""
     Folder(path.parent).write(path.name, content)
+
+
+@contextlib.contextmanager
+def saving(path: Path) -> Iterator[None]:
+    """Turn failures to write one file, such as a full disk, into one sentence that names it."""
+    try:
+        yield
+    except OSError as error:
+        why = "there is no such folder" if not path.parent.is_dir() else error.strerror or str(error)
+        raise RunError(f"cannot write {str(path)!r} ({why}); give another file.") from None
 
 
 def _finish(stream: BinaryIO, durable: bool) -> None:

@@ -1,18 +1,22 @@
 """What the engine in Python shows beside plain work: changes of beta, points of sweeps, folders that it writes."""
 
 import json
+import os
+import shutil
+import tomllib
 
 import numpy as np
 import pytest
 
 import attnflow as af
 from attnflow import runs
-from attnflow.errors import InvalidInput
+from attnflow.errors import AttnflowError, InvalidInput
 from attnflow.lab import limits
 from attnflow.lab.carried import Carried, Changes, Turn, turned
 from attnflow.lab.rows import picture_of
 from attnflow.lab.saving import Saved, folder_for
-from attnflow.lab.sources import chosen, listed
+from attnflow.lab.sources import chosen, listed, why_not_drawn
+from attnflow.lab.sources import opened as open_source
 from attnflow.lab.swept import Swept, checked_point
 from tests.lab.test_python import SPEC, toml, unpack
 
@@ -114,6 +118,33 @@ def test_a_point_of_a_sweep_is_a_flow_with_curves_through_it(folder):
     assert again["sweep"]["curves"]["energy"][0] == beta
 
 
+def test_a_folder_that_names_a_file_does_not_have_it_read(folder, tmp_path, monkeypatch):
+    """A sweep and a run of somebody else, whose specifications name a file of this machine."""
+    opened = []
+    monkeypatch.setattr("attnflow.tokens.files.read_tokens", opened.append)
+    monkeypatch.setattr("attnflow.runs.token_files.read_tokens", opened.append)
+    shutil.copytree(folder / "again", tmp_path / "sweep")
+    plan = json.loads((tmp_path / "sweep" / "sweep.json").read_text())
+    table = tomllib.loads(plan["source"]["text"])
+    table["solve"]["observe"] = {"x": {"name": "distance", "nu": {"name": "file", "path": "/etc/passwd"}}}
+    plan["source"]["text"] = toml(table)
+    (tmp_path / "sweep" / "sweep.json").write_text(json.dumps(plan))
+    frames = []
+    ended = Swept(tmp_path / "sweep", None, [1, 2], bool).stream(lambda _: None, frames.append)
+    assert "names a file" in ended
+    assert len(frames) == 1
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "spec.toml").write_text(toml(table))
+    facts = {"format": 1, "wall_time": 0, "peak_memory": 0, "versions": {}, "status": "finished", "kind": "solve"}
+    facts |= dict.fromkeys(("name", "spec_hash", "created", "device", "platform", "dtype"), "")
+    (run / "manifest.json").write_text(json.dumps(facts))
+    assert "names a file" in why_not_drawn(run)
+    with pytest.raises(AttnflowError, match="names a file"):
+        open_source(run, None)
+    assert opened == []
+
+
 def test_a_sweep_of_a_function_has_numbers_alone(folder):
     told, frames = shown(folder, "numbers", None)
     assert (told["n"], len(frames), told["sweep"]["at"]) == (0, 1, [0, 0])
@@ -152,21 +183,24 @@ def test_a_run_folder_is_written_below_the_chosen_folder_alone(tmp_path, monkeyp
     assert sorted(one.name for one in tmp_path.iterdir()) == ["link", "mine"]
 
 
-def test_links_inside_a_run_do_not_lead_out_of_it(tmp_path):
+def test_links_and_pipes_inside_a_run_are_not_followed(tmp_path):
     root = tmp_path / "runs"
-    for name in ("fine", "bad"):
+    for name in ("fine", "bad", "inside", "pipe"):
         (root / name).mkdir(parents=True)
         (root / name / "manifest.json").write_text("{}")
-    (root / "fine" / "inside").symlink_to("manifest.json")
+    (root / "inside" / "link").symlink_to("manifest.json")
+    os.mkfifo(root / "pipe" / "arrays")
+    os.mkfifo(root / "waits.npz")
     secret = tmp_path / "secret"
     secret.mkdir()
     (root / "bad" / "arrays").symlink_to(secret)
     (root / "out").symlink_to(secret)
     (secret / "manifest.json").write_text("{}")
-    assert set(listed(root)) == {"fine", "bad"}
+    assert set(listed(root)) == {"fine", "bad", "inside", "pipe"}
     assert chosen("fine", root) == root / "fine"
-    with pytest.raises(InvalidInput, match="leads out of it"):
-        chosen("bad", root)
+    for name in ("bad", "inside", "pipe"):
+        with pytest.raises(AttnflowError, match="a link, a pipe or a device"):
+            chosen(name, root)
     for name in ("out", "..", ".", "fine/../bad", str(secret)):
         with pytest.raises(InvalidInput, match="open one of"):
             chosen(name, root)

@@ -8,6 +8,9 @@ from typing import Any, NoReturn
 
 from attnflow.certify.checking.words import statement
 from attnflow.errors import InvalidInput
+from attnflow.folders import saving, write_file
+from attnflow.parsing import parse_json
+from attnflow.reading import read_text
 from attnflow.wording import fresh_path
 
 FORMAT = 1
@@ -55,14 +58,16 @@ class Certificate:
     def save(self, path: str | Path) -> Path:
         """Write the certificate as JSON to a new file; floats are written so that they are read back exactly."""
         where = fresh_path("path", Path(path))
-        where.write_text(json.dumps(self.to_json(), separators=(",", ":"), allow_nan=False) + "\n", encoding="utf-8")
+        text = json.dumps(self.to_json(), separators=(",", ":"), allow_nan=False) + "\n"
+        with saving(where):
+            write_file(where, text.encode())
         return where
 
     @classmethod
     def load(cls, path: str | Path) -> "Certificate":
         """Read a saved certificate, without checking what it says."""
         try:
-            found = json.loads(Path(path).read_text(encoding="utf-8"))
+            found = parse_json(read_text(path))
             fields = (found["kind"], found["statement"], tuple(found["assumes"]), found["claims"], found["data"])
             return cls(*fields, found.get("enclosures", {}))
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:

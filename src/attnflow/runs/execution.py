@@ -10,14 +10,15 @@ from attnflow.errors import FlowFailed, InvalidInput, RunError
 from attnflow.flows import AbstractResult, AbstractWork, Control, Drive, Driven, Ending, Outcome, Progress
 from attnflow.interrupts import interruptible
 from attnflow.precision import full_precision
+from attnflow.runs.arrays import open_arrays, read_checkpoint
 from attnflow.runs.described import Described
-from attnflow.runs.files import require_space, require_writable
+from attnflow.runs.files import ARRAYS, CHECKPOINT, require_space, require_writable
 from attnflow.runs.folder import Run
 from attnflow.runs.lifecycle import attempt
 from attnflow.runs.plugins import Given, Plugins, joined
 from attnflow.runs.registry import REGISTRY
 from attnflow.runs.spec import Spec, spec_of
-from attnflow.runs.store import ZarrSink, open_arrays, read_checkpoint
+from attnflow.runs.store import ZarrSink
 
 Draw = Callable[[Run, Any], dict[str, Any]]
 
@@ -51,8 +52,7 @@ def execute(
     if plugins:
         spec = dataclasses.replace(spec, plugins=joined(spec.plugins, plugins))
     drive = check_spec(spec, path)
-    run = Run.create(path, spec, kind=spec.kind, **spec.plugins.facts())
-    with run.lock():
+    with Run.creating(path, spec, kind=spec.kind, **spec.plugins.facts()) as run:
         return run, _complete(run, spec.kind, spec.plugins, drive, Watch(draw, on_progress, cancel))
 
 
@@ -88,8 +88,7 @@ def ensure(
         again = {"draw": draw, "on_progress": on_progress, "cancel": cancel}
         return resume(path, plugins=work.plugins, **again) if there else execute(work, path, **again)  # type: ignore[arg-type]
     drive = None if there else _ready(work, path)
-    run = Run.open(path) if there else Run.create(path, settings)
-    with run.lock():
+    with Run.open(path).lock() if there else Run.creating(path, settings) as run:
         manifest = run.manifest()
         if manifest["status"] == "finished":
             return run, _opened(run, work, _outcome(manifest), manifest.get("steps", {}))
@@ -155,7 +154,7 @@ def extend(
         longer = spec_of(run, plugins).extended(until, save)
         drive = check_spec(longer)
         run.verify()
-        if not run.checkpoint.exists():
+        if not run.folder.is_file(CHECKPOINT):
             raise RunError(f"{str(path)!r} has no checkpoint to go on from; run its spec.toml again, to a later end.")
         run.become(longer)
         return run, _complete(run, longer.kind, longer.plugins, drive, Watch(draw, on_progress, cancel))
@@ -177,7 +176,7 @@ def redraw(
             raise RunError(f"{str(path)!r} is not finished; continue it with `attnflow resume {path}` first.")
         spec = spec_of(run, plugins)
         run.verify()
-        if not run.checkpoint.exists():
+        if not run.folder.is_file(CHECKPOINT):
             raise RunError(f"{str(path)!r} has lost its checkpoint; run its spec.toml again to get figures.")
         run.update(status="interrupted", checksums={})  # whatever happens now, `resume` completes it
         return run, _complete(run, spec.kind, spec.plugins, check_spec(spec), Watch(draw, on_progress, cancel))
@@ -204,20 +203,25 @@ def _outcome(manifest: dict[str, Any]) -> Outcome:
 
 def _opened(run: Run, work: Any, outcome: Outcome, steps: dict[str, int]) -> Any:
     """The result of `work` from the rows that are on disk."""
-    dataset, rows = open_arrays(run.arrays), _facts(run).get("committed", {})
+    is_finished = run.manifest()["status"] == "finished"
+    facts = _facts(run)
+    if not (is_finished or run.folder.is_folder(ARRAYS)):
+        raise RunError(f"{str(run.path)!r} has no arrays yet; open it when it has made some, or `attnflow resume` it.")
+    dataset, tables = open_arrays(run.folder, run.manifest().get("checksums") if is_finished else None)
+    rows = facts.get("committed", {} if is_finished else dict.fromkeys(tables or [work.rows], 0))
     dataset = dataset.isel({dim: slice(0, count) for dim, count in rows.items() if dim in dataset.dims})
     with full_precision():
         return work.result(Driven(dataset, outcome, steps))
 
 
 def _facts(run: Run) -> dict[str, Any]:
-    return read_checkpoint(run.checkpoint)[0] if run.checkpoint.exists() else {}
+    return read_checkpoint(run.folder)[0] if run.folder.is_file(CHECKPOINT) else {}
 
 
 def _complete(run: Run, kind: str, plugins: Plugins, drive: Drive, watch: Watch) -> Any:
     """Carry the work to its end in the folder, draw, and seal."""
     with attempt(run, plugins) as status:
-        control = Control(ZarrSink(run.arrays, run.checkpoint), watch.on_progress, watch.cancel, check=False)
+        control = Control(ZarrSink(run.folder), watch.on_progress, watch.cancel, check=False)
         result = drive.run(control)
         if not isinstance(result, AbstractResult):
             raise InvalidInput(

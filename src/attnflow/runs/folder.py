@@ -3,63 +3,27 @@
 import contextlib
 import dataclasses
 import json
-import tomllib
+import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from attnflow.errors import InvalidInput, RunCorrupted, RunError, RunExists, RunLocked
-from attnflow.folders import Folder
+from attnflow.folders import Folder, is_temporary
+from attnflow.parsing import parse_json, parse_toml
+from attnflow.reading import LARGEST_TEXT
 from attnflow.runs import locks
 from attnflow.runs.claims import is_claim
 from attnflow.runs.environment import environment
-from attnflow.runs.files import checksum, content_hash, write_atomically, writing
+from attnflow.runs.files import CHECKPOINT, content_hash, writing
+from attnflow.runs.manifests import FORMAT, damage
 from attnflow.wording import fresh_path, shown
 
-FORMAT = 3
-"""Of the folder: from 2 on the manifest has a digest; from 3 on `n` of clustered tokens counts all of them."""
-ENTRIES: dict[str, Any] = {
-    "format": int,
-    "name": str,
-    "status": str,
-    "spec_hash": str,
-    "created": str,
-    "wall_time": int | float,
-    "peak_memory": int | float,
-    "versions": dict,
-    "device": str,
-    "platform": str,
-    "dtype": str,
-}
-"""What every manifest has, and of which type."""
-OPTIONAL: dict[str, Any] = {
-    "checksums": dict,
-    "outcome": dict,
-    "summary": dict,
-    "steps": dict,
-    "plugins": list,
-    "becoming": dict,
-    "experiment": str,
-    "message": str,
-    "commit": str,
-    "processor": str,
-    "package": str,
-    "sources": str,
-    "finished": str,
-    "cpu_time": int | float,
-    "began": int | float,
-    "salt": int,
-    "frames": int,
-    "quick": bool,
-    "kind": str,
-}
-"""What it may have besides; None stands for nothing."""
-STATUSES = ("created", "running", "drawing", "interrupted", "failed", "extending", "finished")
-CREATING = {"spec.toml", "spec.toml.tmp", "manifest.json.tmp"}
-"""What a folder may hold before it is a run: its manifest comes last."""
-
-
+CREATING = {"spec.toml", ".lock"}
+"""What a folder may hold before it is a run, beside temporary files: its manifest comes last."""
+STALE = 3600.0
+"""Seconds after which a temporary file among the parts of an experiment is taken for one of a process that is gone."""
 UNDER_WAY = ("created", "running", "drawing", "extending")
 """What the manifest of a run says while a process works on it."""
 
@@ -103,8 +67,9 @@ class Run:
             return html_table(f"Run {self.path}", {"status": str(error)})
         told = ("name", "status", "created", "wall_time", "outcome")
         facts: dict[str, Any] = {key: known[key] for key in told if key in known}
-        drawn = sorted(self.figures.glob("*.png"))[:1]
-        return html_table(f"Run {self.path}", facts, *map(sketches.file, drawn))
+        drawn = [name for name in self.folder.entries("figures") if name.endswith(".png")][:1]
+        pictures = [sketches.file(self.figures / name) for name in drawn if self.folder.is_file(f"figures/{name}")]
+        return html_table(f"Run {self.path}", facts, *pictures)
 
     @property
     def folder(self) -> Folder:
@@ -129,43 +94,69 @@ class Run:
     @property
     def checkpoint(self) -> Path:
         """The state after the last rows; a finished run keeps it, to be extended."""
-        return self.path / "checkpoint"
+        return self.path / CHECKPOINT
 
     @classmethod
-    def create(cls, path: str | Path, spec: AbstractSettings, **facts: Any) -> "Run":
-        """A new folder for `spec`, with further `facts` in its manifest; an existing one is refused."""
+    @contextlib.contextmanager
+    def creating(cls, path: str | Path, spec: AbstractSettings, **facts: Any) -> "Iterator[Run]":
+        """Make a folder for `spec` and hold it alone until the block ends; an existing one is refused.
+
+        The lock is taken before the first file is written, so that of several processes one makes the run.
+
+        Arguments:
+            path: where the folder is made.
+            spec: what the run is made for.
+            facts: further entries of the manifest.
+        """
         run = cls(Path(path))
         fresh_path("path", path)
-        if run.path.exists() and not run._is_bare(spec):
-            raise RunExists(
-                f"{str(run.path)!r} exists already; choose another --out, continue it with "
-                f"`attnflow resume {run.path}`, or remove it."
-            )
+        run._require_bare(spec)
         machine = environment()  # asks JAX for its device, which may not be there
         with writing(run.path):
+            is_new = not run.path.exists()
             run.path.mkdir(parents=True, exist_ok=True)
-            write_atomically(run.path / "spec.toml", spec.to_toml().encode())
-            run.update(
-                format=FORMAT,
-                name=spec.name,
-                status="created",
-                spec_hash=spec.hash,
-                seed=spec.table.get("tokens", spec.table.get("parameters", spec.table.get("fit", {}))).get("seed"),
-                dtype=spec.table.get("precision", "float64"),
-                created=now(),
-                wall_time=0.0,
-                peak_memory=0,
-                **machine,
-                **facts,
+        with contextlib.ExitStack() as held:
+            try:
+                held.enter_context(run.lock())
+            except RunLocked:
+                raise
+            except RunError:  # a file system without locks
+                if is_new:
+                    with contextlib.suppress(OSError):
+                        run.folder.remove(".lock")
+                        run.path.rmdir()
+                raise
+            run._require_bare(spec)
+            with writing(run.path):
+                run.folder.write("spec.toml", spec.to_toml().encode())
+                run.update(
+                    format=FORMAT,
+                    name=spec.name,
+                    status="created",
+                    spec_hash=spec.hash,
+                    seed=spec.table.get("tokens", spec.table.get("parameters", spec.table.get("fit", {}))).get("seed"),
+                    dtype=spec.table.get("precision", "float64"),
+                    created=now(),
+                    wall_time=0.0,
+                    peak_memory=0,
+                    **machine,
+                    **facts,
+                )
+            yield run
+
+    def _require_bare(self, spec: AbstractSettings) -> None:
+        """Refuse a path where something is, unless it is an empty folder or one that `creating` could not complete."""
+        if self.path.exists() and not self._is_bare(spec):
+            raise RunExists(
+                f"{str(self.path)!r} exists already; choose another --out, continue it with "
+                f"`attnflow resume {self.path}`, or remove it."
             )
-        return run
 
     def _is_bare(self, spec: AbstractSettings) -> bool:
-        """Whether the folder holds nothing, or only what `create` left when it was cut short."""
-        if not self.path.is_dir() or not {f.name for f in self.path.iterdir()} <= CREATING:
+        names = self.folder.entries() if self.path.is_dir() else ["no folder"]
+        if any(name not in CREATING and not is_temporary(name) for name in names):
             return False
-        written = self.path / "spec.toml"
-        return not written.exists() or written.read_bytes() == spec.to_toml().encode()
+        return "spec.toml" not in names or self.folder.read("spec.toml") == spec.to_toml().encode()
 
     @classmethod
     def open(cls, path: str | Path) -> "Run":
@@ -173,7 +164,8 @@ class Run:
         if not isinstance(path, str | Path):
             raise InvalidInput(f"`path` is {shown(path)}; give the path of a run folder.")
         run = cls(Path(path))
-        if not (run.path / "manifest.json").is_file():
+        run.folder.require_plain("manifest.json")
+        if not run.folder.is_file("manifest.json"):
             if (run.path / "sweep.json").is_file():
                 raise RunError(f"{str(path)!r} is a sweep, not a run; use `attnflow sweep show {path}`, or open_sweep.")
             raise RunError(f"{str(path)!r} is not a run folder (no manifest.json); `attnflow list` shows the runs.")
@@ -183,7 +175,7 @@ class Run:
     def manifest(self) -> dict[str, Any]:
         """What is known about the run; one that is damaged is refused."""
         try:
-            found = json.loads((self.path / "manifest.json").read_text(encoding="utf-8"))
+            found = parse_json(self.folder.read("manifest.json", LARGEST_TEXT))
         except (OSError, ValueError, RecursionError) as error:
             raise RunCorrupted(
                 f"the manifest of {str(self.path)!r} cannot be read ({error}); run the spec again."
@@ -198,12 +190,15 @@ class Run:
         """The manifest as things stand now.
 
         A run whose process is gone, so that its lock is free, is interrupted; it has taken the time up to its last
-        checkpoint or part.
+        checkpoint or part. One that is under way has taken the time up to now.
         """
-        found = self.manifest()
-        if found.get("status") in UNDER_WAY and self.is_held() is False:
-            found |= {"status": "interrupted", "wall_time": self.wall_time(found)}
-        return found
+        manifest = self.manifest()
+        if manifest["status"] not in UNDER_WAY:
+            return manifest
+        if self.is_held() is False:
+            return manifest | {"status": "interrupted", "wall_time": self.wall_time(manifest)}
+        since = time.time() - manifest["began"] if manifest.get("began") is not None else 0.0
+        return manifest | {"wall_time": manifest["wall_time"] + max(0.0, since)}
 
     def is_held(self) -> bool | None:
         """Whether a process is writing the run at this moment; None where the file system does not tell."""
@@ -219,16 +214,15 @@ class Run:
 
     def update(self, **changes: Any) -> None:
         """Change entries of the manifest, in one atomic step."""
-        path = self.path / "manifest.json"
-        content = (self.manifest() if path.exists() else {}) | changes
+        content = (self.manifest() if self.folder.is_file("manifest.json") else {}) | changes
         content |= {"digest": content_hash(content, ())}
         with writing(self.path):
-            write_atomically(path, (json.dumps(content, indent=2) + "\n").encode())
+            self.folder.write("manifest.json", (json.dumps(content, indent=2) + "\n").encode())
 
     def read_spec(self, parse: Callable[[str], S]) -> S:
         """What `parse` makes of spec.toml; refused if it is not what the run was made with."""
         try:
-            spec = parse((self.path / "spec.toml").read_text(encoding="utf-8"))
+            spec = parse(self.folder.read("spec.toml", LARGEST_TEXT).decode())
         except (OSError, UnicodeDecodeError, ValueError) as error:
             raise RunCorrupted(
                 f"spec.toml of {str(self.path)!r} cannot be read ({error}); run the spec again."
@@ -244,7 +238,7 @@ class Run:
     def table(self) -> dict[str, Any]:
         """What spec.toml holds: to be read, not to be run."""
         try:
-            return tomllib.loads((self.path / "spec.toml").read_text(encoding="utf-8"))
+            return parse_toml(self.folder.read("spec.toml", LARGEST_TEXT))
         except (OSError, ValueError, RecursionError) as error:
             raise RunCorrupted(
                 f"spec.toml of {str(self.path)!r} cannot be read ({error}); run the spec again."
@@ -252,7 +246,10 @@ class Run:
 
     def _hash(self, manifest: dict[str, Any]) -> str:
         """The hash of spec.toml as it is, with the plugins that the manifest lists."""
-        return content_hash(self.table(), sorted(entry["sha256"] for entry in manifest.get("plugins") or []))
+        return self._hash_of(self.table(), manifest)
+
+    def _hash_of(self, table: dict[str, Any], manifest: dict[str, Any]) -> str:
+        return content_hash(table, sorted(entry["sha256"] for entry in manifest.get("plugins") or []))
 
     def _same_hash(self, manifest: dict[str, Any]) -> None:
         """Compare spec.toml, and the plugins that the manifest lists, with the hash that the run was made with."""
@@ -268,17 +265,30 @@ class Run:
         self.settle()
 
     def settle(self) -> None:
-        """Complete a `become` that was cut short."""
-        next_ = self.manifest().get("becoming")
-        if next_:
-            with writing(self.path):
-                write_atomically(self.path / "spec.toml", next_["spec"].encode())
-                none = dict.fromkeys(("becoming", "outcome", "summary", "finished"))
-                self.update(status="interrupted", spec_hash=next_["spec_hash"], checksums={}, **none)
+        """Complete a `become` that was cut short; refused if the manifest holds another specification than it says."""
+        manifest = self.manifest()
+        becoming = manifest.get("becoming")
+        if not becoming:
+            return
+        try:
+            text, expected = becoming["spec"], becoming["spec_hash"]
+            is_same = self._hash_of(parse_toml(text), manifest) == expected
+        except (KeyError, TypeError, ValueError, RecursionError):
+            is_same = False
+        if not is_same:
+            raise RunCorrupted(
+                f"the manifest of {str(self.path)!r} is damaged (the specification of its extension does not have the "
+                "hash that stands beside it); run the spec again."
+            )
+        with writing(self.path):
+            self.folder.write("spec.toml", text.encode())
+            none = dict.fromkeys(("becoming", "outcome", "summary", "finished"))
+            self.update(status="interrupted", spec_hash=expected, checksums={}, **none)
 
     @contextlib.contextmanager
-    def lock(self) -> Iterator[None]:
-        """Hold the run alone; the lock ends with the process, however the process ends."""
+    def lock(self) -> "Iterator[Run]":
+        """Hold the run, which is yielded, alone; the lock ends with the process, however the process ends."""
+        self.folder.require_plain(".lock")
         try:
             lock = locks.take(self.path / ".lock")
         except TimeoutError:
@@ -291,13 +301,14 @@ class Run:
                 "folder that can be written to."
             ) from None
         try:
-            yield
+            yield self
         finally:
             lock.release()
 
     def seal(self) -> None:
         """Record checksums of everything and mark the run as finished: the last write to the folder."""
-        sums = {file.relative_to(self.path).as_posix(): checksum(file) for file in self._files()}
+        self.remove_temporaries()
+        sums = {name: self.folder.checksum(name) for name in self._names()}
         self.update(status="finished", finished=now(), checksums=sums)
 
     def verify(self) -> None:
@@ -311,47 +322,23 @@ class Run:
         if "experiment" not in manifest and not manifest.get("becoming"):
             self._same_hash(manifest)
         for name, expected in sums.items():
-            file = self.path / name
-            if not file.is_file():
-                if file == self.checkpoint:  # it may be removed to save space; what needs it says so
+            self.folder.require_plain(name)
+            if not self.folder.is_file(name):
+                if name == CHECKPOINT:  # it may be removed to save space; what needs it says so
                     continue
                 raise RunCorrupted(f"{name!r} is missing from {str(self.path)!r}; run its spec.toml again.")
-            if checksum(file) != expected:
+            if self.folder.checksum(name) != expected:
                 raise RunCorrupted(f"{name!r} of {str(self.path)!r} was altered or truncated; run its spec.toml again.")
 
-    def _files(self) -> list[Path]:
-        own = {"manifest.json", ".lock"}
-        found = (f for f in self.path.rglob("*") if f.is_file() and f.name not in own)
-        return sorted(f for f in found if not is_claim(f))  # one may be there while a process looks at a finished part
+    def remove_temporaries(self) -> None:
+        """Remove what processes that were killed have left; in parts/ other processes may be at work, so old ones."""
+        self.folder.remove_temporaries(except_in="parts")
+        self.folder.remove_temporaries("parts", older=STALE)
 
-
-def damage(manifest: Any) -> str:
-    """What is wrong with the content of a manifest; empty if nothing is."""
-    if not isinstance(manifest, dict):
-        return f"it is {shown(manifest)}"
-    for key, kind in ENTRIES.items():
-        if key not in manifest:
-            return f"it has no {key!r}"
-        if not isinstance(manifest[key], kind) or isinstance(manifest[key], bool):
-            return f"{key!r} is {shown(manifest[key])}"
-    if manifest["status"] not in STATUSES:
-        return f"'status' is {shown(manifest['status'])}"
-    for key, kind in OPTIONAL.items():
-        if manifest.get(key) is not None and not isinstance(manifest[key], kind):
-            return f"{key!r} is {shown(manifest[key])}"
-    outcome = manifest.get("outcome")
-    if outcome is not None and not all(isinstance(outcome.get(key), str) for key in ("ending", "message")):
-        return f"'outcome' is {shown(outcome)}"
-    for entry in manifest.get("plugins") or []:
-        if not isinstance(entry, dict) or not all(isinstance(entry.get(k), str) for k in ("file", "path", "sha256")):
-            return f"'plugins' has {shown(entry)}"
-    for key in ("checksums", "versions"):
-        if not all(isinstance(value, str) for value in (manifest.get(key) or {}).values()):
-            return f"{key!r} has an entry that is no text"
-    own = {key: value for key, value in manifest.items() if key != "digest"}
-    if manifest["format"] != 1 and manifest.get("digest") != content_hash(own, ()):
-        return "it was altered"
-    return ""
+    def _names(self) -> list[str]:
+        """Names of the files that are sealed: a claim may be there while a process looks at a finished part."""
+        beside = {"manifest.json", ".lock"}
+        return [name for name in self.folder.names() if not (name in beside or is_claim(Path(name)))]
 
 
 def now() -> str:

@@ -22,7 +22,8 @@ def attempt(run: Run, plugins: Plugins) -> Iterator[dict[str, Any]]:
     """
     manifest, began = run.manifest(), time.perf_counter()
     before, used = run.wall_time(manifest), manifest.get("cpu_time", 0.0) - time.process_time()
-    plugins.keep(run.path)
+    run.remove_temporaries()
+    plugins.keep(run.folder)
     none = {"message": None} if "message" in manifest else {}  # of a failure before
     run.update(status="running", began=time.time(), wall_time=before, **none)
     status: dict[str, Any] = {"status": "interrupted"}

@@ -1,5 +1,6 @@
 """The lock of a run folder: one process holds it, and it ends with that process, however the process ends."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,14 +27,19 @@ def is_held(file: Path) -> bool | None:
     except ImportError:  # Windows
         return _is_refused(file)
     try:
-        with file.open("rb") as stream:
-            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)  # a pipe is not waited for
     except FileNotFoundError:
         return False
     except OSError:
         return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
     return False
 
 

@@ -20,7 +20,9 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from attnflow.errors import AttnflowError, InvalidInput
-from attnflow.runs.files import write_atomically, writing
+from attnflow.folders import Folder
+from attnflow.reading import LARGEST_SOURCE, read_file
+from attnflow.runs.files import writing
 from attnflow.runs.nearest import did_you_mean
 from attnflow.wording import shown
 
@@ -160,13 +162,13 @@ class Plugins:
         ]
         return {"plugins": rows} if rows else {}
 
-    def keep(self, folder: Path) -> None:
+    def keep(self, folder: Folder) -> None:
         """Leave the text of each in the run folder, for the reader; it is never executed from there by itself."""
         for plugin in self.loaded:
-            file = folder / plugin.source.copy
-            with writing(folder):
-                if not file.exists() or file.read_bytes() != plugin.source.content:
-                    write_atomically(file, plugin.source.content)
+            name, content = plugin.source.copy, plugin.source.content
+            with writing(folder.where()):
+                if not folder.is_file(name) or folder.read(name) != content:
+                    folder.write(name, content)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Paths and texts travel to another process, which executes them; modules do not."""
@@ -229,7 +231,7 @@ def read(given: Sequence[str | Path]) -> list[Source]:
         if path.suffix != ".py":
             raise InvalidInput(f"{str(path)!r} is no plugin; give a Python file, whose name ends in .py.")
         try:
-            found.setdefault(path.resolve(), Source(path, path.read_bytes(), str(path.resolve())))
+            found.setdefault(path.resolve(), Source(path, read_file(path, LARGEST_SOURCE), str(path.resolve())))
         except OSError as error:
             raise InvalidInput(
                 f"cannot read {str(path)!r} ({error.strerror or error}); give a Python file that is there."

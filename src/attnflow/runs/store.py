@@ -1,10 +1,12 @@
 """Rows on disk: a Zarr store that grows chunk by chunk and can be continued after the process was killed."""
 
+import contextlib
 import dataclasses
 import hashlib
 import io
 import json
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,42 +16,46 @@ import numpy as np
 from attnflow.errors import RunCorrupted, RunError
 from attnflow.flows.outcome import Ending, Outcome
 from attnflow.flows.sink import AbstractSink, Checkpoint, Layout, Tables
-from attnflow.runs.files import require_space, write_atomically, writing
+from attnflow.folders import Folder
+from attnflow.runs.arrays import AGAIN, MAGIC, SCALAR, TABLES, open_arrays, read_checkpoint
+from attnflow.runs.chunks import FolderStore
+from attnflow.runs.files import ARRAYS, CHECKPOINT, require_space, writing
 
 LARGEST_CHUNK = 1 << 25
-MAGIC = b"attnflow checkpoint 2 "
-SCALAR = "scalar_"
-"""How attributes begin that hold single numbers."""
-AGAIN = "start the run again from its spec.toml in another folder."
 
 
 class ZarrSink(AbstractSink):
-    """Streams rows into `arrays` (a Zarr store) and keeps a checkpoint file beside it.
+    """Streams rows into the Zarr store arrays.zarr of a folder and keeps the file checkpoint beside it.
 
     Each commit writes the rows first and then replaces the checkpoint in one atomic step. The checkpoint carries
     digests of all rows before it; a store that does not match them is refused. A run that was finished goes on when its
     layout goes farther than it did.
+
+    Arguments:
+        folder: where both lie; made when the first rows are expected.
     """
 
     keeps_partial = False
 
-    def __init__(self, arrays: str | Path, checkpoint: str | Path):
-        self.path, self.checkpoint = Path(arrays), Path(checkpoint)
+    def __init__(self, folder: Folder | str | Path):
+        self.folder = folder if isinstance(folder, Folder) else Folder(Path(folder))
+        self.arrays = str(self.folder.where(ARRAYS))
+        """The path of the store, for messages."""
 
     def begin(self, layout: Layout) -> None:
         self.layout = layout
         self.commits: list[dict[str, Any]] = []
-        with writing(self.path.parent):
-            if self.checkpoint.exists():
-                for left in self.path.rglob("*.partial"):  # files that Zarr was writing when the process died
-                    left.unlink()
+        with writing(self.folder.where()):
+            if self.folder.is_file(CHECKPOINT):
+                self.folder.remove_temporaries(ARRAYS)
                 self._grow()
                 return
-            require_space(self.path.parent, layout.size)
+            require_space(self.folder.where(), layout.size)
+            self.folder.make()
             self._create()
 
     def load(self, state: Any) -> Checkpoint | None:
-        if not self.checkpoint.exists():
+        if not self.folder.is_file(CHECKPOINT):
             return None
         saved = self._read(state)
         if saved.outcome is None:  # rows after the state are computed again
@@ -59,10 +65,7 @@ class ZarrSink(AbstractSink):
         return saved
 
     def commit(self, start: dict[str, int], rows: Tables, checkpoint: Checkpoint) -> None:
-        import zarr
-
-        with writing(self.path.parent):
-            group = zarr.open_group(self.path, mode="r+")
+        with self._open_for_writing() as group:
             for table, variables in rows.items():
                 for name, values in variables.items():
                     array: Any = group[name]
@@ -72,13 +75,10 @@ class ZarrSink(AbstractSink):
                     array[self._where(table, name, start[table], stop)] = values
             if any(variables for variables in rows.values()):
                 self.commits.append({"start": start, "stop": checkpoint.committed, "digest": _digest(rows)})
-            write_atomically(self.checkpoint, self._pack(checkpoint))
+            self.folder.write(CHECKPOINT, self._pack(checkpoint))
 
     def end(self, checkpoint: Checkpoint, static: dict[str, Any], attributes: dict[str, Any], complete: bool) -> Any:
-        import zarr
-
-        with writing(self.path.parent):
-            group = zarr.open_group(self.path, mode="r+")
+        with self._open_for_writing() as group:
             self._put(group, static)
             if complete:
                 for table, variables in self.layout.tables.items():
@@ -86,8 +86,17 @@ class ZarrSink(AbstractSink):
                         self._resize(group[name], table, name, checkpoint.committed[table])
                 group.attrs.update(attributes)
         rows = {table: slice(0, count) for table, count in checkpoint.committed.items()}
-        found = open_arrays(self.path).assign_attrs(attributes)
-        return found.isel({table: part for table, part in rows.items() if table in found.dims})
+        dataset = open_arrays(self.folder)[0].assign_attrs(attributes)
+        return dataset.isel({table: part for table, part in rows.items() if table in dataset.dims})
+
+    @contextlib.contextmanager
+    def _open_for_writing(self) -> Iterator[Any]:
+        """The group of the store. Chunks of zeros are written, so that one that is missing is no chunk of zeros."""
+        import zarr
+
+        store = FolderStore(self.folder.inside(ARRAYS))
+        with writing(self.folder.where()), zarr.config.set({"array.write_empty_chunks": True}):
+            yield zarr.open_group(store, mode="r+", zarr_format=3)
 
     def _where(self, table: str, name: str, start: int, stop: int) -> tuple[slice, ...]:
         return (slice(None),) * self.layout.axis(table, name) + (slice(start, stop),)
@@ -99,30 +108,32 @@ class ZarrSink(AbstractSink):
             array.resize(tuple(shape))
 
     def _grow(self) -> None:
-        """Room for all rows in a store that is there already; what does not change along rows is written again."""
-        import zarr
-
+        """Make room for all rows in a store that is there, and bring what does not change along rows up to date."""
         try:
-            group = zarr.open_group(self.path, mode="r+")
-            for table, variables in self.layout.tables.items():
-                for name, (dims, dtype) in variables.items():
-                    array: Any = group[name]
-                    if array.metadata.dimension_names != tuple(dims) or array.dtype != np.dtype(dtype):
-                        raise ValueError(f"{name} is not what it was")
-                    rows = array.shape[self.layout.axis(table, name)]
-                    self._resize(array, table, name, max(rows, self.layout.most[table]))
-            self._put_static(group)
-        except OSError:
+            with self._open_for_writing() as group:
+                for table, variables in self.layout.tables.items():
+                    for name, (dims, dtype) in variables.items():
+                        array: Any = group[name]
+                        if array.metadata.dimension_names != tuple(dims) or array.dtype != np.dtype(dtype):
+                            raise ValueError(f"{name} is not what it was")
+                        rows = array.shape[self.layout.axis(table, name)]
+                        self._resize(array, table, name, max(rows, self.layout.most[table]))
+                self._put_static(group)
+        except (OSError, RunError):
             raise
         except Exception as error:
-            raise RunCorrupted(f"the arrays in {str(self.path)!r} cannot be opened ({error}); {AGAIN}") from None
+            raise RunCorrupted(f"the arrays in {self.arrays!r} cannot be opened ({error}); {AGAIN}") from None
 
     def _create(self) -> None:
         """A fresh store with room for all rows; whatever an uncheckpointed attempt left is overwritten."""
         import zarr
 
         layout = self.layout
-        group = zarr.create_group(self.path, overwrite=True, zarr_format=3)
+        self.folder.remove_folder(ARRAYS)
+        store = FolderStore(self.folder.inside(ARRAYS))
+        self.folder.make(ARRAYS)
+        group = zarr.create_group(store, zarr_format=3)
+        group.attrs[TABLES] = list(layout.tables)  # first, so that a reader knows which dimensions have no rows yet
         for table, variables in layout.tables.items():
             for name, (dims, dtype) in variables.items():
                 shape = layout.shape(table, name, layout.most[table])
@@ -147,23 +158,43 @@ class ZarrSink(AbstractSink):
             group.attrs["coordinates"] = " ".join(layout.beside)  # by which xarray knows them
 
     def _put(self, group: Any, static: dict[str, Any]) -> None:
+        """Write what does not change along rows; entries that are there already, before new ones, stay as they lie."""
         for name, (dims, values) in static.items():
             if not dims:  # an array without dimensions cannot be told from one whose dimensions have no names
                 group.attrs[SCALAR + name] = repr(float(values))
                 continue
             values = np.ascontiguousarray(values)
-            chunks = tuple(max(s, 1) for s in values.shape)
-            kind: Any = "string" if values.dtype.kind == "U" else values.dtype  # texts of one length have no Zarr type
-            made = group.create_array(
+            if name in group and self._has_grown(group[name], dims, values):
+                continue
+            array = group.create_array(
                 name,
                 shape=values.shape,
-                dtype=kind,
-                chunks=chunks,
+                # texts of one length have no Zarr type
+                dtype="string" if values.dtype.kind == "U" else values.dtype,
+                chunks=tuple(max(s, 1) for s in values.shape),
                 dimension_names=dims,
                 overwrite=True,
                 compressors=checksummed(),
             )
-            made[...] = values.astype(object) if kind == "string" else values
+            array[...] = _plain(values)
+
+    def _has_grown(self, array: Any, dims: tuple[str, ...], values: np.ndarray) -> bool:
+        """True if the array begins `values`: it has them then, and was not without its old entries at any moment."""
+        count = array.shape[0]
+        if tuple(array.metadata.dimension_names) != tuple(dims) or array.shape[1:] != values.shape[1:]:
+            return False
+        is_text = values.dtype.kind == "U"
+        if (array.dtype.kind in "OT") != is_text or not (is_text or array.dtype == values.dtype):
+            return False
+        beginning = np.asarray(array[...])
+        if is_text:
+            beginning = np.array(beginning.tolist(), np.str_).reshape(beginning.shape)
+        if count > len(values) or not np.array_equal(beginning, values[:count], equal_nan=values.dtype.kind == "f"):
+            return False
+        if count < len(values):
+            array.resize(values.shape)
+            array[count:] = _plain(values[count:])
+        return True
 
     def _pack(self, checkpoint: Checkpoint) -> bytes:
         outcome = checkpoint.outcome
@@ -185,13 +216,13 @@ class ZarrSink(AbstractSink):
         return MAGIC + hashlib.sha256(payload).hexdigest().encode() + b"\n" + payload
 
     def _read(self, state: Any) -> Checkpoint:
-        facts, leaves = read_checkpoint(self.checkpoint)
+        facts, leaves = read_checkpoint(self.folder)
         self._same_functions(facts["identity"])
         self.commits = facts["commits"]
         as_far = self.layout.until == (math.inf if facts["until"] is None else facts["until"])
         ended = facts["outcome"] and as_far and not facts.get("earlier", True)
         outcome = Outcome(Ending(facts["outcome"][0]), facts["outcome"][1]) if ended else None
-        made = _restored(state, facts["paths"], leaves, str(self.checkpoint))
+        made = _restored(state, facts["paths"], leaves, str(self.folder.where(CHECKPOINT)))
         return Checkpoint(made, facts["rows"], facts["committed"], facts["steps"], outcome)
 
     def _same_functions(self, before: dict[str, str]) -> None:
@@ -209,7 +240,8 @@ class ZarrSink(AbstractSink):
         import zarr
 
         try:
-            group = zarr.open_group(self.path, mode="r")
+            store = FolderStore(self.folder.inside(ARRAYS), read_only=True)
+            group = zarr.open_group(store, mode="r", zarr_format=3)
             for commit in self.commits:
                 rows: dict[str, dict[str, np.ndarray]] = {}
                 for table, variables in self.layout.tables.items():
@@ -220,8 +252,13 @@ class ZarrSink(AbstractSink):
                     raise ValueError(f"rows {commit['start']} to {commit['stop']} have changed")
         except Exception as error:
             raise RunCorrupted(
-                f"the arrays in {str(self.path)!r} do not match their checkpoint ({error}); {AGAIN}"
+                f"the arrays in {self.arrays!r} do not match their checkpoint ({error}); {AGAIN}"
             ) from None
+
+
+def _plain(values: np.ndarray) -> np.ndarray:
+    """Values as Zarr takes them: texts as objects."""
+    return values.astype(object) if values.dtype.kind == "U" else values
 
 
 def checksummed() -> Any:
@@ -229,16 +266,6 @@ def checksummed() -> Any:
     from zarr.codecs import ZstdCodec
 
     return ZstdCodec(level=0, checksum=True)
-
-
-def read_checkpoint(path: Path) -> tuple[dict[str, Any], list[np.ndarray]]:
-    """What a checkpoint says of the run, and the leaves of its state."""
-    head, _, payload = path.read_bytes().partition(b"\n")
-    if head != MAGIC + hashlib.sha256(payload).hexdigest().encode():
-        raise RunCorrupted(f"{str(path)!r} was truncated or altered; the run cannot go on: {AGAIN}")
-    with np.load(io.BytesIO(payload)) as arrays:
-        facts = json.loads(str(arrays["facts"]))
-        return facts, [arrays[f"leaf{k}"] for k in range(len(facts["paths"]))]
 
 
 def _leaves(state: Any) -> list[tuple[str, np.ndarray]]:
@@ -267,26 +294,6 @@ def _restored(state: Any, paths: list[str], leaves: list[np.ndarray], where: str
             jax.random.wrap_key_data(jax.numpy.asarray(stored), impl=jax.random.key_impl(leaf)) if is_key else stored
         )
     return jax.tree.unflatten(structure, made)
-
-
-def open_arrays(path: Path) -> Any:
-    """The Dataset of a store, loaded as it is used."""
-    import xarray as xr
-
-    try:
-        found = xr.open_zarr(path, chunks=None, consolidated=False)
-        names = [str(name) for name in found.attrs if str(name).startswith(SCALAR)]
-        scalars = {name.removeprefix(SCALAR): ((), float(found.attrs.pop(name))) for name in names}
-        texts = {  # coordinates: labels of tokens and of members
-            name: one.copy(data=np.array(one.values.tolist(), np.str_))
-            for name, one in found.coords.items()
-            if one.dtype.kind in "OT"
-        }
-        return found.assign(scalars).assign_coords(texts)
-    except Exception as error:
-        raise RunCorrupted(
-            f"the arrays in {str(path)!r} cannot be read ({error}); run the spec.toml beside them again."
-        ) from None
 
 
 def _digest(rows: Tables) -> str:

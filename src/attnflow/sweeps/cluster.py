@@ -11,13 +11,15 @@ import logging
 import signal
 import threading
 import time
-import tomllib
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from attnflow.errors import AttnflowError, InvalidInput, MissingExtra, RunError
+from attnflow.folders import Folder
+from attnflow.parsing import parse_toml
+from attnflow.reading import read_text
 from attnflow.runs.claims import PATIENCE, Watch, content
 from attnflow.sweeps import preload
 from attnflow.sweeps.execution import Tally, cores
@@ -212,7 +214,7 @@ def _settings(configuration: str | Path | None) -> dict[str, Any]:
     if configuration is None:
         raise InvalidInput("'slurm' needs `configuration`, a TOML file with queue, memory, walltime and interface.")
     try:
-        table = tomllib.loads(Path(configuration).read_text(encoding="utf-8"))
+        table = parse_toml(read_text(configuration))
     except (OSError, ValueError) as error:
         raise InvalidInput(f"cannot read {str(configuration)!r} ({error}); give a TOML file.") from None
     found = table.get("slurm", table)
@@ -318,7 +320,7 @@ class _Work:
             if is_done(self.tally.folder, unit):
                 self.busy.remove(unit)
                 self.tally.take({"unit": unit, "errors": 0})
-            elif self.watch.is_free(self.tally.folder / "claims" / unit):
+            elif self.watch.is_free(Folder(self.tally.folder, "claims"), unit):
                 self.busy.remove(unit)
                 self.queue.append(unit)
 
@@ -352,7 +354,7 @@ class _Work:
         if error is None:  # cancelled, or lost with its scheduler
             self.queue.append(unit)
             return
-        begun = not isinstance(error, KilledWorker) or content(self.tally.folder / "claims" / unit) is not None
+        begun = not isinstance(error, KilledWorker) or content(Folder(self.tally.folder, "claims"), unit) is not None
         self.deaths[unit] = self.deaths.get(unit, 0.0) + (1.0 if begun else WAITING)
         if self.deaths[unit] < DEATHS:
             self.queue.insert(0, unit)

@@ -114,9 +114,9 @@ def collect(folder: Path, plan: Plan, *, wait: bool = True, afresh: bool = False
 def _claimed(folder: Path, plan: Plan, *, wait: bool, afresh: bool) -> "tuple[_Writer, Record] | None":
     """Do what `collect` does; the dataset as it is then, or None where another process is doing it."""
     Folder(folder).make("claims")
-    claim_path, watch = folder / "claims" / "collect", Watch(PATIENCE)
+    claim_place, watch = (Folder(folder, "claims"), "collect"), Watch(PATIENCE)
     while True:
-        claim = patiently(lambda: Claim.take(claim_path), folder) if watch.is_free(claim_path) else None
+        claim = patiently(lambda: Claim.take(*claim_place), folder) if watch.is_free(*claim_place) else None
         if claim is not None:
             break
         if not wait:

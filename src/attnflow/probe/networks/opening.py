@@ -1,6 +1,5 @@
 """Open a network: by the name of a fetched one, by the path of a file, or a random one."""
 
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +10,8 @@ import numpy as np
 from attnflow.checks import shown
 from attnflow.errors import InvalidInput
 from attnflow.feasible import require_memory
+from attnflow.folders import file_checksum
+from attnflow.parsing import parse_json
 from attnflow.probe.networks.catalogue import NETWORKS
 from attnflow.probe.networks.families.base import Architecture, Shapes, Stacked
 from attnflow.probe.networks.families.names import Naming, is_ignored, known_names, of_config, of_gguf
@@ -18,9 +19,9 @@ from attnflow.probe.networks.fetching import fetch, read_record
 from attnflow.probe.networks.files import open_weights
 from attnflow.probe.networks.files.base import AbstractWeights
 from attnflow.probe.networks.model import Network
-from attnflow.probe.networks.own_format import FAMILIES, is_own, random_network, read_own
+from attnflow.probe.networks.own_format import FAMILIES, is_checked, is_own, random_network, read_own
 from attnflow.probe.networks.tokenizers import Ids, Vocabulary, from_gguf, from_json
-from attnflow.runs.files import checksum
+from attnflow.reading import read_file
 from attnflow.text.tokenizers import AbstractTokenizer
 
 FILES = ("model.gguf", "model.safetensors", "pytorch_model.bin")
@@ -65,9 +66,11 @@ def _open(path: Path, name: str, dtype: Any) -> Network:
         file = found[0]
     weights = open_weights(file)
     tokenizer: AbstractTokenizer
+    is_verified = None
     if is_own(weights):
         name, shape, inside, outside = read_own(weights)
         source = _stacked(weights, shape, inside, outside)
+        is_verified = is_checked(weights, source)
         tokenizer = Ids(name, shape.vocabulary)
     else:
         shape, naming = _described(weights, folder)
@@ -79,7 +82,8 @@ def _open(path: Path, name: str, dtype: Any) -> Network:
         "family": shape.family,
         "format": weights.form,
         "encodings": sorted({one.encoding for one in weights.stored.values()}),
-        "sha256": checksum(file),
+        "sha256": file_checksum(file),
+        **({} if is_verified is None else {"checked": is_verified}),
         **{key: record[key] for key in ("package", "licence", "wheel_sha256") if key in record},
     }
     return Network(name, shape, source, tokenizer, facts, dtype)
@@ -90,16 +94,13 @@ def _described(weights: AbstractWeights, folder: Path) -> tuple[Architecture, Na
         return of_gguf(weights.facts, tied="output.weight" not in weights.stored)
     file = folder / "config.json"
     try:
-        size = file.stat().st_size
-        config = json.loads(file.read_text(encoding="utf-8")) if size <= LARGEST_CONFIG else None
+        config = parse_json(read_file(file, LARGEST_CONFIG))
     except OSError as error:
         raise InvalidInput(f"cannot read {str(file)!r} ({error.strerror}), which says what the weights are.") from None
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{str(file)!r} is no JSON ({shown(str(error))}); fetch it again.") from None
     if not isinstance(config, Mapping):
-        raise InvalidInput(
-            f"{str(file)!r} has {size} bytes and is no table of JSON; give the config.json of a network."
-        )
+        raise InvalidInput(f"{str(file)!r} is no table of JSON; give the config.json of a network.")
     return of_config(config)
 
 
