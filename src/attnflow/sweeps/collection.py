@@ -85,21 +85,18 @@ def dataset(folder: Path, plan: Plan) -> "xr.Dataset":
         RunCorrupted: if shards are damaged; also later, while values are loaded.
         RunError: if the dataset is too large for memory.
     """
-    plan = _newest(folder, plan)
-    is_writable = _is_writable(folder)
-    if is_writable:
+    if _is_writable(folder):
         try:
-            collect(folder, plan)
+            if collected := _claimed(folder, plan, wait=True, afresh=False):
+                return _opened(_Results(*collected, is_writable=True), collected[0].plan)
         except OSError as error:
             if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
                 raise
-            is_writable = False
-    index = Index(folder, plan)
-    writer = _Writer(folder, plan, index)
-    record = _fitting_record(folder, writer)
-    if record is not None and (is_writable or record.units.keys() == index.entries.keys()):
-        return _opened(plan, _Results(writer, record, is_writable))
-    return _opened(plan, writer.in_memory())
+    writer = _Writer(folder, _newest(folder, plan))
+    record = _fitting_record(writer)
+    if record is not None and record.units == writer.contents:
+        return _opened(_Results(writer, record, is_writable=False), writer.plan)
+    return _opened(writer.in_memory(), writer.plan)
 
 
 def collect(folder: Path, plan: Plan, *, wait: bool = True, afresh: bool = False) -> bool:
@@ -111,6 +108,11 @@ def collect(folder: Path, plan: Plan, *, wait: bool = True, afresh: bool = False
         wait: False to leave it to another process that is doing it at this moment; the answer is then False.
         afresh: make it anew from the shards, although it looks whole.
     """
+    return _claimed(folder, plan, wait=wait, afresh=afresh) is not None
+
+
+def _claimed(folder: Path, plan: Plan, *, wait: bool, afresh: bool) -> "tuple[_Writer, Record] | None":
+    """Do what `collect` does; the dataset as it is then, or None where another process is doing it."""
     Folder(folder).make("claims")
     claim_place, watch = (Folder(folder, "claims"), "collect"), Watch(PATIENCE)
     while True:
@@ -118,28 +120,27 @@ def collect(folder: Path, plan: Plan, *, wait: bool = True, afresh: bool = False
         if claim is not None:
             break
         if not wait:
-            return False
+            return None
         time.sleep(0.1)
     try:
         with claim.beating():
-            _collect(folder, _newest(folder, plan), afresh)
+            return _collected(folder, _newest(folder, plan), afresh)
     finally:
         claim.release()
-    return True
 
 
-def _collect(folder: Path, plan: Plan, afresh: bool) -> None:
+def _collected(folder: Path, plan: Plan, afresh: bool) -> "tuple[_Writer, Record]":
     """Do what `collect` does, as the only process."""
-    entries, index = Folder(folder), Index(folder, plan)
+    entries = Folder(folder)
     for name in entries.entries():
         if is_litter(name) and entries.is_folder(name):  # a store that a killed process was writing
             entries.remove_folder(name)
-    writer = _Writer(folder, plan, index)
-    record = None if afresh else _fitting_record(folder, writer)
+    writer = _Writer(folder, plan)
+    record = None if afresh else _fitting_record(writer)
     if record is not None:
-        new = [unit for unit in index.entries if unit not in record.units]
+        new = [unit for unit in writer.units if unit not in record.units]
         if not new:
-            return
+            return writer, record
         store = _Recorded(entries.inside(STORE), record.files)
         patiently(lambda: writer.fill(store, new), folder)
     else:
@@ -153,8 +154,10 @@ def _collect(folder: Path, plan: Plan, afresh: bool) -> None:
             with contextlib.suppress(OSError):
                 entries.remove_folder(temporary)
             raise
-    content = sealed("results", {"units": writer.contents, "files": dict(sorted(store.files.items()))})
+    record = Record(writer.contents, dict(sorted(store.files.items())))
+    content = sealed("results", record._asdict())
     patiently(lambda: entries.write(RECORD, content), folder)
+    return writer, record
 
 
 def is_litter(name: str) -> bool:
@@ -194,9 +197,9 @@ def _read_record(folder: Path) -> Record | None:
         return None
 
 
-def _fitting_record(folder: Path, writer: "_Writer") -> Record | None:
+def _fitting_record(writer: "_Writer") -> Record | None:
     """What `results.json` says, if the store fits to it, to the plan and to the shards; contents are checked later."""
-    record, store = _read_record(folder), Folder(folder, STORE)
+    record, store = _read_record(writer.folder), Folder(writer.folder, STORE)
     if record is None or not writer.describes(record):
         return None
     if any(writer.contents.get(unit) != content for unit, content in record.units.items()):
@@ -209,19 +212,18 @@ def _fitting_record(folder: Path, writer: "_Writer") -> Record | None:
     return record if is_whole else None
 
 
-def _opened(plan: Plan, store: Any) -> "xr.Dataset":
-    """The Dataset of a store; the labels that are texts are arrays of NumPy."""
+def _opened(store: Any, plan: Plan) -> "xr.Dataset":
+    """The Dataset of a store, with sorted variables; texts are loaded, as types that xarray can fill up with NaN."""
     import xarray as xr
 
     data = xr.open_zarr(store, consolidated=False, chunks=None)
     data = data.set_coords([key for axis in plan.axes for key in axis.keys if key != axis.dim])
-    return data.assign_coords(
-        {
-            name: label.copy(data=np.array(label.values.tolist(), np.str_))
-            for name, label in data.coords.items()
-            if label.dtype.kind in "OT"
-        }
-    )
+    for name, variable in data.variables.items():
+        if variable.dtype.kind in "OT":
+            dtype = np.str_ if name in data.coords else object
+            data[name] = variable.copy(data=np.array(variable.values.tolist(), dtype))
+    coordinates, variables = sorted(map(str, data.coords)), sorted(map(str, data.data_vars))
+    return data.reset_coords()[[*coordinates, *variables]].set_coords(coordinates)
 
 
 class _Recorded(FolderStore):
@@ -232,8 +234,9 @@ class _Recorded(FolderStore):
         self.files = dict(files)
 
     def _write(self, key: str, content: bytes, only_new: bool) -> None:
-        super()._write(key, content, only_new)
-        self.files[key] = len(content), hashlib.sha256(content).hexdigest()
+        if not (only_new and key in self.files):
+            super()._write(key, content, False)
+            self.files[key] = len(content), hashlib.sha256(content).hexdigest()
 
 
 class _Results(FolderStore):
@@ -315,10 +318,10 @@ class _Writer:
     Arguments:
         folder: the folder of the sweep.
         plan: its plan.
-        index: what its shards hold.
     """
 
-    def __init__(self, folder: Path, plan: Plan, index: Index):
+    def __init__(self, folder: Path, plan: Plan):
+        index = Index(folder, plan)
         self.folder, self.plan, self.units = folder, plan, list(index.entries)
         self.contents = {unit: entry.content for unit, entry in index.entries.items()}
         self.shape = tuple(map(len, plan.axes))

@@ -167,7 +167,7 @@ def tidy(folder: Path) -> None:
         for entry in entries.entries(below):
             name = f"{below}/{entry}".removeprefix("/")
             is_old = is_litter(entry) and entries.is_file(name) and time.time() - entries.changed(name) > LITTER
-            seen = content(folder / name) if below == "claims" and entries.is_file(name) else None
+            seen = content(entries.inside(below), entry) if below == "claims" and entries.is_file(name) else None
             if is_old or (seen is not None and owner_is_gone(seen)):
                 entries.remove(name)
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from attnflow.errors import RunCorrupted
 from attnflow.folders import Folder
-from attnflow.parsing import parse_json
 from attnflow.sweeps.plan import Plan
 from attnflow.sweeps.sealed import LARGEST, sealed, unsealed
 from attnflow.sweeps.shards import Shard
@@ -61,7 +60,7 @@ class Index:
     def layouts(self) -> list[Layout]:
         """The different layouts of the shards, in a fixed order."""
         texts = {json.dumps(entry.layout, sort_keys=True) for entry in self.entries.values()}
-        return [parse_json(text) for text in sorted(texts)]
+        return [json.loads(text) for text in sorted(texts)]
 
     def counts(self) -> tuple[int, int]:
         """Tasks that are finished, and how many of them failed."""

@@ -137,7 +137,8 @@ class Plan:
 
 def read_plan(folder: Path) -> Plan:
     """The plan of a sweep folder."""
-    entries, tables = Folder(folder), []
+    entries = Folder(folder)
+    tables: list[dict[str, Any]] = []
     try:
         while True:
             try:

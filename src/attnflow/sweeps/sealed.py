@@ -5,9 +5,12 @@ import json
 from typing import Any
 
 from attnflow.parsing import parse_json
+from attnflow.sweeps.ranges import MOST
 
-LARGEST, MOST_VALUES = 1 << 31, 40_000_000
-"""Bytes and values of a file, twice those of the plan of ten million tasks."""
+LARGEST = 1 << 31
+"""Bytes of a file that describes a sweep of all points that are allowed, or its results."""
+MOST_VALUES = 4 * MOST
+"""Values in it."""
 
 
 def sealed(kind: str, table: dict[str, Any]) -> bytes:
