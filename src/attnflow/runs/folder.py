@@ -57,7 +57,8 @@ OPTIONAL: dict[str, Any] = {
 """What it may have besides; None stands for nothing."""
 STATUSES = ("created", "running", "drawing", "interrupted", "failed", "extending", "finished")
 CREATING = {"spec.toml", ".lock"}
-"""What a folder may hold before it is a run, beside temporary files: its manifest comes last."""STALE = 3600.0
+"""What a folder may hold before it is a run, beside temporary files: its manifest comes last."""
+STALE = 3600.0
 """Seconds after which a temporary file among the parts of an experiment is taken for one of a process that is gone."""
 CHECKPOINT = "checkpoint"
 """Name of the file that holds the state after the last rows."""
