@@ -363,7 +363,9 @@ def forge(path: Path, change: Callable[[dict[str, Any]], None], seal: bool = Fal
     manifest = json.loads(file.read_text(encoding="utf-8"))
     manifest.pop("digest", None)
     if seal and manifest.get("checksums"):
-        names = [inner for inner in sorted(path.rglob("*")) if inner.is_file() and inner.name not in (".lock", file.name)]
+        names = [
+            inner for inner in sorted(path.rglob("*")) if inner.is_file() and inner.name not in (".lock", file.name)
+        ]
         manifest["checksums"] = {
             inner.relative_to(path).as_posix(): hashlib.sha256(inner.read_bytes()).hexdigest() for inner in names
         }
@@ -396,7 +398,18 @@ def _forged_entry(rng: random.Random, victim: Victim) -> str | None:
     said = []
 
     def change(manifest: dict[str, Any]) -> None:
-        optional = ("becoming", "plugins", "began", "salt", "message", "experiment", "summary", "steps", "outcome", "kind")
+        optional = (
+            "becoming",
+            "plugins",
+            "began",
+            "salt",
+            "message",
+            "experiment",
+            "summary",
+            "steps",
+            "outcome",
+            "kind",
+        )
         places = [*_places(manifest), *((key,) for key in optional for _ in range(2))]
         place = rng.choice([place for place in places if place[0] != "checksums" or rng.random() < 0.1])
         value = rng.choice(VALUES)
@@ -430,7 +443,9 @@ def _becoming(rng: random.Random, victim: Victim) -> str | None:
     if link:
         (victim.path / link).unlink(missing_ok=True)
         (victim.path / link).symlink_to(victim.outside / "home" / ".bashrc")
-    becoming = rng.choice([{"spec_hash": digest, "spec": text}, {"spec": text}, {"spec_hash": digest}, {"spec_hash": 1, "spec": text}])
+    becoming = rng.choice(
+        [{"spec_hash": digest, "spec": text}, {"spec": text}, {"spec_hash": digest}, {"spec_hash": 1, "spec": text}]
+    )
     forge(victim.path, lambda manifest: manifest.update(status="extending", becoming=becoming))
     return f"{link or 'no link'}, {str(text)[:12]!r}"
 
@@ -440,7 +455,9 @@ def _outside_names(rng: random.Random, victim: Victim) -> str | None:
     if not has_manifest(victim):
         return None
     outside = str(victim.outside / "target.txt")
-    name = rng.choice(["../x", outside, "../" * 20 + outside[1:], "/dev/zero", "a/../../x", "", ".", "arrays.zarr", "\0", "/"])
+    name = rng.choice(
+        ["../x", outside, "../" * 20 + outside[1:], "/dev/zero", "a/../../x", "", ".", "arrays.zarr", "\0", "/"]
+    )
     right = hashlib.sha256((victim.outside / "target.txt").read_bytes()).hexdigest()
     forge(victim.path, lambda manifest: manifest.update(checksums=(manifest.get("checksums") or {}) | {name: right}))
     return repr(name[-20:])
@@ -577,7 +594,9 @@ def _zarr_2(rng: random.Random, victim: Victim) -> str | None:
     if victim.path.is_file() or not (stores := _stores(victim)):
         return None
     store = stores[0]
-    names = sorted({path.parent.name for path in store.glob("*/*") if path.name in ("zarr.json", ".zarray")}) or ["time"]
+    names = sorted({path.parent.name for path in store.glob("*/*") if path.name in ("zarr.json", ".zarray")}) or [
+        "time"
+    ]
     name, keep = rng.choice(names), rng.random() < 0.5
     if not keep:
         shutil.rmtree(store)
@@ -610,7 +629,9 @@ def _codec(rng: random.Random, victim: Victim) -> str | None:
     about = json.loads(path.read_text(encoding="utf-8"))
     choice = rng.choice(["codec", "shape", "chunks", "type", "any"])
     if choice == "codec":
-        about["codecs"] = [{"name": rng.choice(["pickle", "numcodecs.pickle", "numcodecs.zlib", "x", "blosc"]), "configuration": {}}]
+        about["codecs"] = [
+            {"name": rng.choice(["pickle", "numcodecs.pickle", "numcodecs.zlib", "x", "blosc"]), "configuration": {}}
+        ]
     elif choice == "shape":
         about["shape"] = [10**12 for _ in about["shape"]]
     elif choice == "chunks":
@@ -642,7 +663,7 @@ def _markup(rng: random.Random, victim: Victim) -> str | None:
 
         forge(victim.path, change, seal=True)
         return ", ".join(sorted(keys))
-    text = f'about = {json.dumps(MARKUP)}\n' + file.read_text(encoding="utf-8")
+    text = f"about = {json.dumps(MARKUP)}\n" + file.read_text(encoding="utf-8")
     text = text.replace('name = "labelled"', f"name = {json.dumps(MARKUP)}", 1)
     try:
         digest = content_hash(tomllib.loads(text))
@@ -680,7 +701,9 @@ def _whole_twin(rng: random.Random, victim: Victim) -> str | None:
     """A whole folder inside is that of a twin."""
     if victim.path.is_file():
         return None
-    names = [name for name in ("arrays.zarr", "results.zarr", "parts", "shards", "figures") if (victim.twin / name).is_dir()]
+    names = [
+        name for name in ("arrays.zarr", "results.zarr", "parts", "shards", "figures") if (victim.twin / name).is_dir()
+    ]
     if not names:
         return None
     name = rng.choice(names)

@@ -112,6 +112,7 @@ def begin(activity: Activity, place: Path, wholes: Path) -> Path:
         place: the folder, which is made anew.
         wholes: where specimens lie by name.
     """
+    os.chdir(wholes)
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
     path = place / f"it{activity.suffix}"
@@ -155,6 +156,7 @@ def died_again(activity: Activity, place: Path, number: int) -> None:
     shutil.rmtree(into, ignore_errors=True)
     with Recorder(path, into, {number}, last=True).hearing() as recorder, contextlib.suppress(Died):
         activity.carry_on(path)
+    os.chdir(place.parent)
     for state, _ in recorder.copies.values():
         shutil.rmtree(place)
         shutil.move(state, place)

@@ -19,7 +19,15 @@ from typing import Any
 from _specimens import ACTIVITIES, LATER, READERS, Numbers, is_right, spec, tiny_file
 
 RIGHT, REFUSED, VALID = "right", "refused", "another valid folder"
-FORBIDDEN = ("silent other number", "raw exception", "hang", "memory", "outside touched", "outside read", "markup in a page")
+FORBIDDEN = (
+    "silent other number",
+    "raw exception",
+    "hang",
+    "memory",
+    "outside touched",
+    "outside read",
+    "markup in a page",
+)
 OUTCOMES = (RIGHT, REFUSED, VALID, *FORBIDDEN)
 PATIENCE = 60
 """Seconds after which a door counts as one that hangs."""
@@ -50,7 +58,14 @@ class Outside:
     def lay(self) -> None:
         """Make the tree anew."""
         shutil.rmtree(self.path, ignore_errors=True)
-        for name in ("target.txt", "home/.bashrc", "home/.ssh/id_rsa", "folder/c/0", "folder/zarr.json", "folder/x.npz"):
+        for name in (
+            "target.txt",
+            "home/.bashrc",
+            "home/.ssh/id_rsa",
+            "folder/c/0",
+            "folder/zarr.json",
+            "folder/x.npz",
+        ):
             file = self.path / name
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(f"{MARK} {name}\n", encoding="utf-8")
@@ -296,7 +311,9 @@ class Markup(Exception):
     """A page holds the markup of a stranger."""
 
 
-def visit(door: Door, path: Path, references: list[Numbers], text: str | None, forged: bool, partial: bool) -> tuple[str, str]:
+def visit(
+    door: Door, path: Path, references: list[Numbers], text: str | None, forged: bool, partial: bool
+) -> tuple[str, str]:
     """What becomes of one door: an outcome and the details of it.
 
     Arguments:
@@ -333,7 +350,7 @@ def visit(door: Door, path: Path, references: list[Numbers], text: str | None, f
         outcome, detail = RIGHT, ""
         if isinstance(answer, dict):
             if not is_right(answer, *references, partial=partial):
-                outcome, detail = "silent other number", _difference(answer, references[0])
+                outcome, detail = "silent other number", _difference(answer, references[0], partial)
         elif isinstance(answer, str):
             if MARK in answer:
                 return "outside read", answer[:200]
@@ -354,12 +371,19 @@ def _place(error: BaseException) -> str:
     return f"({frames[-1].filename.rpartition('/attnflow/')[2]}:{frames[-1].lineno})" if frames else ""
 
 
-def _difference(numbers: Numbers, reference: Numbers) -> str:
-    names = set(numbers) ^ set(reference)
-    if names:
-        return f"variables {sorted(names)[:5]}"
-    differing = [name for name in numbers if not is_right({name: numbers[name]}, {name: reference[name]})]
-    return f"other values of {differing[:5]}"
+def _difference(numbers: Numbers, reference: Numbers, partial: bool) -> str:
+    foreign = sorted(set(numbers) - set(reference)) + ([] if partial else sorted(set(reference) - set(numbers)))
+    if foreign:
+        return f"variables {foreign[:5]}"
+    values = {name: numbers[name] for name in numbers if name in ("done", "error")} if "done" in numbers else {}
+    differing = [
+        name
+        for name in numbers
+        if not is_right(
+            values | {name: numbers[name]}, {key: reference[key] for key in (*values, name)}, partial=partial
+        )
+    ]
+    return f"other values of {differing[:5]}, such as {numbers[differing[0]].ravel()[:3]}" if differing else "?"
 
 
 def _other_text(answer: str, text: str) -> str:
@@ -385,5 +409,3 @@ def unfinished(kind: str, path: Path) -> None:
 
     calls: list[Any] = []
     execute(spec(kind), path, on_progress=calls.append, cancel=lambda: len(calls) > 1)
-
-

@@ -150,7 +150,9 @@ def _agrees(numbers: Numbers, reference: Numbers, partial: bool) -> bool:
             array, whole = array[done], whole[: array.shape[0], : array.shape[1]][done]
         elif partial and name == "done":
             continue
-        elif partial and array.ndim == whole.ndim and all(a <= b for a, b in zip(array.shape, whole.shape, strict=True)):
+        elif (
+            partial and array.ndim == whole.ndim and all(a <= b for a, b in zip(array.shape, whole.shape, strict=True))
+        ):
             whole = whole[tuple(slice(0, n) for n in array.shape)]
         same_kind = array.dtype == whole.dtype or array.dtype.kind == whole.dtype.kind == "U"
         if not same_kind or array.shape != whole.shape or not _same_bits(array, whole):

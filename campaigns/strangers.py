@@ -27,6 +27,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -36,12 +37,14 @@ import _record
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 SEED = 50
-SILENCE = 300.0
+SILENCE = 200.0
 """Seconds without a word from the worker after which it is ended, and its case is a hang."""
 MOST_FINDINGS = 100
 """Findings of one kind of folder, damage, door and outcome that are kept: one; of all: this many."""
-REAL = 0.04
-"""The share of deaths that are those of processes."""
+REAL = 0.08
+"""The share of deaths that are those of processes, where activities have them."""
+KILLED = ("run solve", "run evolve", "run train", "extend solve", "sweep", "experiment")
+"""Activities of which processes are killed."""
 ACTIVE = {
     "run solve": 12, "run solve_long": 10, "run evolve": 10, "run train": 10, "run probe": 8, "run fit": 4,
     "extend solve": 6, "extend solve_long": 4, "extend evolve": 4, "extend train": 5, "extend probe": 5,
@@ -55,6 +58,8 @@ FOLDERS = {
     "part experiment": 3, "stream npz": 5, "stream safetensors": 5, "certificate": 3, "certificate flow": 2,
 }  # fmt: skip
 """Weights of specimens among damages."""
+RIGHT_WITH_LITTER = "right, with litter"
+"""Of a sweep: a temporary file or a claim of a process that was killed may stay, since another machine may own it."""
 NUMERICS = ("attnflow", "jax", "numpy", "xarray", "zarr", "numcodecs")
 COMPLETE = ("resume", "attnflow resume", "extend", "redraw", "report", "sweep")
 """Doors after which a folder must be whole."""
@@ -107,8 +112,7 @@ def furnish(place: Place) -> None:
             af.sweep(unequal, s.SWEPT, path, workers=2, on_progress=stop)
 
     for kind in s.texts():
-        drawn = s._run(kind, drawn=True) if kind in ("solve", "labelled") else s._run(kind)
-        once(place.wholes / f"run {kind}", drawn)
+        once(place.wholes / f"run {kind}", s._run(kind, drawn=kind == "labelled"))
         once(place.twins / f"run {kind}", lambda path, kind=kind: execute(s.spec(kind, twin=True), path))
     for kind in ("solve", "train", "evolve", "probe"):
         once(place.wholes / f"part {kind}", lambda path, kind=kind: unfinished(kind, path))
@@ -230,15 +234,19 @@ class Worker:
             answers["stray"] = ["outside touched", f"left beside the folder: {sorted(stray)}"]
         return {"what": "damage", "folder": name, "how": damage, "said": said, "answers": answers}
 
+    def clear(self) -> None:
+        """Remove the working folder, and lay the files outside anew."""
+        os.chdir(self.work)
+        _remove(self.here)
+        self.outside.lay()
+
     def copied(self, source: Path) -> Path:
         """A fresh copy of a specimen, alone in the working folder."""
         import _specimens as s
 
-        os.chdir(self.work)
-        _remove(self.here)
+        self.clear()
         self.here.mkdir()
         os.chdir(self.here)
-        self.outside.lay()
         return s.copy(source, self.here / f"it{source.suffix}")
 
     def printed(self, name: str, door: str, act: Any, source: Path) -> str | None:
@@ -275,7 +283,7 @@ class Worker:
             copied = {}
             for case, rng in chances.items():
                 real, fraction = rng.random() < REAL, rng.random()
-                if real and name not in ("report solve", "certificate", "stream npz", "stream safetensors"):
+                if real and name in KILLED:
                     if late():
                         return
                     write(case, lambda case=case, rng=rng, name=name: self.real_death(name, rng))
@@ -287,7 +295,9 @@ class Worker:
 
             numbers = {number: fraction for number, fraction in enumerate(copied.values())}
             place = self.work / "dying"
-            counts[name], states = _deaths.states(s.ACTIVITIES[name], numbers, place, self.place.wholes, counts.get(name))
+            counts[name], states = _deaths.states(
+                s.ACTIVITIES[name], numbers, place, self.place.wholes, counts.get(name)
+            )
             for number, case in enumerate(copied):
                 if late():
                     break
@@ -301,8 +311,7 @@ class Worker:
         import _specimens as s
 
         activity, how = s.ACTIVITIES[name], "between two changes"
-        _remove(self.here)
-        self.outside.lay()
+        self.clear()
         if state is None or not state[0].exists():
             self.here.mkdir()
         else:
@@ -324,14 +333,20 @@ class Worker:
         import _deaths
         import _specimens as s
 
-        self.outside.lay()
+        self.clear()
         seconds = self.killer.seconds(name, self.here, self.place.wholes)
         path = _deaths.begin(s.ACTIVITIES[name], self.here, self.place.wholes)
         os.chdir(self.here)
         deaths = self.killer.kill_in_a_row(name, path, rng, seconds)
         answers = self.looked(name)
         said = f"{deaths} deaths"
-        return {"what": "kill", "folder": name, "how": "SIGKILL", "said": said, "answers": answers | self.carried_on(name)}
+        return {
+            "what": "kill",
+            "folder": name,
+            "how": "SIGKILL",
+            "said": said,
+            "answers": answers | self.carried_on(name),
+        }
 
     def looked(self, name: str) -> dict[str, list[str]]:
         """What a folder says before it is carried on."""
@@ -368,7 +383,7 @@ class Worker:
         if outcome == "refused":
             outcome = "not carried on"
         if outcome == "right" and (left := _litter(path, _path_of(self.place.wholes, whole))):
-            outcome, detail = "litter", left
+            outcome, detail = (RIGHT_WITH_LITTER if activity.family == "sweep" else "litter"), left
         if self.outside.state() != before:
             outcome, detail = "outside touched", detail
         return {"carry on": [outcome, detail]}
@@ -437,7 +452,14 @@ def worker(options: argparse.Namespace, place: Place) -> None:
     def write(case: str, act: Any) -> None:
         (place.path / f"now-{options.part.replace('/', '-of-')}").write_text(case)
         began = time.monotonic()
-        entry = {"case": case} | act() | {"seconds": round(time.monotonic() - began, 2)}
+        try:
+            done = act()
+        except Exception as error:  # of the campaign itself
+            os.chdir(place.path)
+            told = "".join(traceback.format_exception(error))[-600:]
+            done = {"what": case.split()[0], "folder": "?", "how": "?", "said": ""}
+            done["answers"] = {"campaign": ["raw exception", told]}
+        entry = {"case": case} | done | {"seconds": round(time.monotonic() - began, 2)}
         if options.only:
             print(json.dumps(entry, indent=1))
             return
@@ -505,7 +527,7 @@ def _forbidden() -> tuple[str, ...]:
 
 def worst(case: Case) -> str:
     """The outcome of a case: of the outcomes of its doors the worst."""
-    order = ("right", "another valid folder", "refused", *_forbidden())
+    order = ("right", RIGHT_WITH_LITTER, "another valid folder", "refused", *_forbidden())
     return max((outcome for outcome, _ in case["answers"].values()), key=order.index)
 
 
