@@ -46,7 +46,7 @@ frames, n, folder = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 began = time.perf_counter()
 flow = af.solve(
     ToTheMean(), af.uniform(af.Sphere(3), n=n), 1.0, method=af.Layers(1.0 / frames), save=af.saving.EveryLayer(),
-    sink=ZarrSink(folder + "/arrays.zarr", folder + "/checkpoint"),
+    sink=ZarrSink(folder),
 )
 assert flow.positions.shape == (frames + 1, n, 3), flow.positions.shape
 print(f"{frames} frames of {n} tokens: {peak_memory() / 2**20:.0f} MiB, {time.perf_counter() - began:.0f} s")

@@ -119,7 +119,8 @@ def test_notebooks_show_small_pictures(flow, tmp_path):
 
 def test_notebooks_show_the_figure_of_a_run(tmp_path):
     assert "manifest" in af.runs.Run(tmp_path)._repr_html_()
-    run = af.runs.Run.create(tmp_path / "run", af.runs.load_spec("metastability"))
+    with af.runs.Run.creating(tmp_path / "run", af.runs.load_spec("metastability")) as run:
+        pass
     assert "<img" not in run._repr_html_()
     run.figures.mkdir()
     Image.fromarray(np.zeros((900, 1200), dtype=np.uint8)).save(run.figures / "mine.png")

@@ -15,7 +15,7 @@ import secrets
 import stat
 import time
 from collections.abc import Callable, Iterator
-from io import BufferedReader
+from io import BufferedReader, FileIO
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
@@ -61,15 +61,11 @@ class Folder:
 
     def open(self, name: str) -> BufferedReader:
         """A file, open for reading; refused if it is a link, a pipe or a device."""
-        with self._holder(name) as (place, holder):
-            try:
-                descriptor = os.open(place, _READ, dir_fd=holder)
-            except OSError as error:
-                raise self._refusal(name, error) from None
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            os.close(descriptor)
-            raise self._strange(name)
-        return os.fdopen(descriptor, "rb")
+        return os.fdopen(self._descriptor(name, _READ), "rb")
+
+    def open_in_place(self, name: str) -> FileIO:
+        """A file, open for reading and for writing into it, without a buffer; refused if it is no plain file."""
+        return FileIO(self._descriptor(name, _READ | os.O_RDWR), "r+")
 
     def write(self, name: str, content: bytes, *, durable: bool = True) -> None:
         """Put a file there in one step: the old file or the whole new one is there, whatever happens.
@@ -113,6 +109,16 @@ class Folder:
             stream.close()
             yield self.where(name).with_name(Path(temporary).name)
             os.replace(temporary, place, src_dir_fd=holder, dst_dir_fd=holder)
+
+    def rename(self, name: str, new_name: str) -> None:
+        """Give a file or a folder inside another name in one step; a file of that name is replaced."""
+        with self._holder(name) as (place, holder), self._holder(new_name) as (new_place, new_holder):
+            os.replace(place, new_place, src_dir_fd=holder, dst_dir_fd=new_holder)
+
+    def link(self, name: str, new_name: str) -> None:
+        """Give a file a second name; FileExistsError if there is something of that name."""
+        with self._holder(name) as (place, holder), self._holder(new_name) as (new_place, new_holder):
+            os.link(place, new_place, src_dir_fd=holder, dst_dir_fd=new_holder, follow_symlinks=False)
 
     def make(self, name: str = "") -> None:
         """Make a folder inside, and those above it; those that are there stay."""
@@ -229,6 +235,17 @@ class Folder:
                 return kind(os.stat(place, dir_fd=holder, follow_symlinks=False).st_mode)
         except (FileNotFoundError, NotADirectoryError):
             return False
+
+    def _descriptor(self, name: str, flags: int) -> int:
+        with self._holder(name) as (place, holder):
+            try:
+                descriptor = os.open(place, flags, dir_fd=holder)
+            except OSError as error:
+                raise self._refusal(name, error) from None
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise self._strange(name)
+        return descriptor
 
     @contextlib.contextmanager
     def _holder(self, name: str) -> Iterator[tuple[str, int | None]]:

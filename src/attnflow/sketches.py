@@ -1,6 +1,7 @@
 """Small pictures for notebooks: SVG of a few kilobytes, from NumPy arrays alone, readable on light and dark pages."""
 
 import base64
+import html
 import io
 from pathlib import Path
 from typing import Any
@@ -56,8 +57,7 @@ def curve(x: Any, y: Any, name: str) -> str:
     across = MARGIN + (1.6 * SIZE - 2 * MARGIN) * (x - x.min()) / width[0]
     up = SIZE - MARGIN - (SIZE - 3 * MARGIN) * (y - y.min()) / width[1]
     line = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(across, up, strict=True))
-    words = f"{name}: {y.min():.3g} to {y.max():.3g}"
-    text = f'<text x="{MARGIN}" y="{1.3 * MARGIN}" font-size="7.5" fill="currentColor">{words}</text>'
+    text = _text(f"{name}: {y.min():.3g} to {y.max():.3g}")
     return _svg(f'{text}<polyline points="{line}" fill="none" stroke="{INK}" stroke-width="1.5"/>', 1.6)
 
 
@@ -72,7 +72,7 @@ def bars(heights: Any, name: str) -> str:
         f'<rect x="{MARGIN + k * step:.1f}" y="{SIZE - MARGIN - up:.1f}" width="{0.8 * step:.1f}" height="{up:.1f}"/>'
         for k, up in enumerate(tall)
     )
-    text = f'<text x="{MARGIN}" y="{1.3 * MARGIN}" font-size="7.5" fill="currentColor">{name}: to {h.max():.3g}</text>'
+    text = _text(f"{name}: to {h.max():.3g}")
     return _svg(f'{text}<g fill="{INK}" fill-opacity=".75">{columns}</g>', 1.6)
 
 
@@ -94,6 +94,10 @@ def file(path: Path) -> str:
     with Image.open(path) as whole:
         whole.thumbnail((3 * SIZE, 2 * SIZE))
         return _png(whole.convert("RGB").quantize(32))
+
+
+def _text(words: str) -> str:
+    return f'<text x="{MARGIN}" y="{1.3 * MARGIN}" font-size="7.5" fill="currentColor">{html.escape(words)}</text>'
 
 
 def _svg(inside: str, wide: float = 1.0) -> str:

@@ -20,7 +20,7 @@ def shown(value: Any) -> str:
     """`value` as a message shows it: on one line, and not too long."""
     try:
         text = " ".join(repr(value).split())
-    except ValueError:  # Python writes integers of up to 4300 digits
+    except (ValueError, RecursionError):  # integers of more than 4300 digits, lists nested a thousand times
         text = f"an integer of {value.bit_length()} bits" if isinstance(value, int) else type(value).__name__
     return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
 

@@ -15,7 +15,8 @@ def keys(text):
 @pytest.fixture
 def run(tmp_path):
     changes = ["field.mask.name=causal", 'field.normaliser={ name = "unnormalised" }']
-    return runs.Run.create(tmp_path / "runs" / "one", runs.load_spec("metastability", changes))
+    with runs.Run.creating(tmp_path / "runs" / "one", runs.load_spec("metastability", changes)) as run:
+        return run
 
 
 def test_an_experiment(tmp_path):

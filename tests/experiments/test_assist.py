@@ -10,6 +10,7 @@ import xarray as xr
 
 from attnflow.errors import RunError
 from attnflow.experiments import Study, assist, open_part, reproduce
+from attnflow.folders import Folder
 from attnflow.runs.claims import Claim
 from tests.experiments.tiny import SOURCE
 
@@ -47,9 +48,9 @@ def test_no_part_is_made_twice_and_both_get_all(tmp_path):
 def test_the_part_of_a_process_that_died_is_made_by_another(tmp_path):
     claim = tmp_path / "parts" / ".one.claim"
     claim.parent.mkdir()
-    code = "import os; from pathlib import Path; from attnflow.runs.claims import Claim\n"
-    code += f"Claim.take(Path({str(claim)!r})); os._exit(9)"
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 9
+    code = "import os, sys; from pathlib import Path; from attnflow.folders import Folder\n"
+    code += "from attnflow.runs.claims import Claim\nClaim.take(Folder(Path(sys.argv[1])), '.one.claim'); os._exit(9)"
+    assert subprocess.run([sys.executable, "-c", code, str(claim.parent)]).returncode == 9
     assert claim.exists()
     part = Study(tmp_path / "parts").part("one", lambda: xr.Dataset({"x": 1.0}))
     assert float(part["x"]) == 1.0
@@ -57,7 +58,7 @@ def test_the_part_of_a_process_that_died_is_made_by_another(tmp_path):
 
 
 def test_what_is_being_made_is_waited_for(tmp_path):
-    claim = Claim.take(tmp_path / ".one.claim")
+    claim = Claim.take(Folder(tmp_path), ".one.claim")
     other = Study(tmp_path / "elsewhere").part("one", lambda: xr.Dataset({"x": 2.0}))
 
     def finish():

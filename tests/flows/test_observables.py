@@ -184,7 +184,7 @@ def test_float32_observables_are_stored_and_resumed_as_float64(tmp_path):
         return len(calls) > 30
 
     def run(**more):
-        sink = ZarrSink(tmp_path / "arrays", tmp_path / "checkpoint")
+        sink = ZarrSink(tmp_path / "kept")
         return af.solve(FIELD, tokens, 2.0, sink=sink, **arguments, **more)
 
     arguments = {"save": 20, "chunk": 3, "method": STEPS, "observe": {"mean": mean}, "keep": ["positions"]}

@@ -67,7 +67,8 @@ def test_the_dynamics_are_those_of_the_page():
         ("source=python&run=x", "finished run"),
         ("source=python&spec=x", "copy the address"),
         ("n=many", "give a number"),
-        ("source=python&spec=%7B%22tokens%22:%7B%22path%22:1%7D%7D", "names a file"),
+        ("source=python&spec=%7B%22tokens%22:%7B%22name%22:%22file%22%7D%7D", "names a file"),
+        ("n=1e15&zipf=1", "at most 100000"),
         ("value=1,2", "9 numbers"),
     ],
 )

@@ -17,9 +17,8 @@ from attnflow import lab, runs
 from attnflow.errors import InvalidInput
 from attnflow.lab import limits
 from attnflow.lab.carried import Carried
-from attnflow.lab.forms import forms
+from attnflow.lab.forms import check_table, forms
 from attnflow.lab.frames import TYPES, pack
-from attnflow.lab.limits import check_table
 from attnflow.lab.pictures import Eye, sizes_of_degrees
 from attnflow.lab.sources import chosen, listed, opened
 from tests.lab.serving import served
@@ -265,7 +264,8 @@ def test_streams_are_opened_by_name_and_nothing_outside_the_folder(tmp_path):
         ({"tokens": {"n": 10**5, "space": {"dim": 1000}}}, "coordinates"),
         ({"solve": {"save": {"count": 10**6}}}, "at most 100000"),
         ({"field": {"beta": float("inf")}}, "finite"),
-        ({"tokens": {"path": "x"}}, "names a file"),
+        ({"tokens": {"name": "file", "path": "x"}}, "names a file"),
+        ({"field": {"x": None}}, "`field.x` is null"),
     ],
 )
 def test_tables_are_refused_before_anything_is_built(table, words):

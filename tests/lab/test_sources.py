@@ -1,13 +1,14 @@
 """What the engine in Python shows beside plain work: changes of beta, points of sweeps, folders that it writes."""
 
 import json
+import os
 
 import numpy as np
 import pytest
 
 import attnflow as af
 from attnflow import runs
-from attnflow.errors import InvalidInput
+from attnflow.errors import AttnflowError, InvalidInput
 from attnflow.lab import limits
 from attnflow.lab.carried import Carried, Changes, Turn, turned
 from attnflow.lab.rows import picture_of
@@ -152,21 +153,24 @@ def test_a_run_folder_is_written_below_the_chosen_folder_alone(tmp_path, monkeyp
     assert sorted(one.name for one in tmp_path.iterdir()) == ["link", "mine"]
 
 
-def test_links_inside_a_run_do_not_lead_out_of_it(tmp_path):
+def test_links_and_pipes_inside_a_run_are_not_followed(tmp_path):
     root = tmp_path / "runs"
-    for name in ("fine", "bad"):
+    for name in ("fine", "bad", "inside", "pipe"):
         (root / name).mkdir(parents=True)
         (root / name / "manifest.json").write_text("{}")
-    (root / "fine" / "inside").symlink_to("manifest.json")
+    (root / "inside" / "link").symlink_to("manifest.json")
+    os.mkfifo(root / "pipe" / "arrays")
+    os.mkfifo(root / "waits.npz")
     secret = tmp_path / "secret"
     secret.mkdir()
     (root / "bad" / "arrays").symlink_to(secret)
     (root / "out").symlink_to(secret)
     (secret / "manifest.json").write_text("{}")
-    assert set(listed(root)) == {"fine", "bad"}
+    assert set(listed(root)) == {"fine", "bad", "inside", "pipe"}
     assert chosen("fine", root) == root / "fine"
-    with pytest.raises(InvalidInput, match="leads out of it"):
-        chosen("bad", root)
+    for name in ("bad", "inside", "pipe"):
+        with pytest.raises(AttnflowError, match="a link, a pipe or a device"):
+            chosen(name, root)
     for name in ("out", "..", ".", "fine/../bad", str(secret)):
         with pytest.raises(InvalidInput, match="open one of"):
             chosen(name, root)

@@ -334,6 +334,27 @@ def test_without_a_tokenizer_tokens_are_shown_by_their_ids_and_a_note_says_so(tm
     assert not any("tokenizer" in note for note in random_network(layers=1).run("ab").notes)
 
 
+def test_no_bit_of_a_saved_network_turns_unnoticed(tmp_path):
+    """In every eleventh byte a bit turns; a file of an earlier version has no checksum, is read, and says so."""
+    net = random_network("albert", layers=1, heads=1, width=2, hidden=1, vocabulary=1)
+    path = save_network(net, tmp_path / "a.safetensors")
+    assert network(path).facts["checked"] is True
+    content = path.read_bytes()
+    for place in range(0, len(content), 11):
+        altered = bytearray(content)
+        altered[place] ^= 1 << place % 8
+        path.write_bytes(altered)
+        with pytest.raises(InvalidInput):
+            network(path)
+    path.write_bytes(content)
+    with safetensors.safe_open(path, framework="numpy") as stored:
+        arrays = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118 (no mapping)
+        header = json.loads(stored.metadata()["attnflow"])
+    del header["attnflow_sha256"]
+    safetensors.numpy.save_file(arrays, path, metadata={"attnflow": json.dumps(header)})
+    assert network(path).facts["checked"] is False
+
+
 @pytest.mark.parametrize("entry", ["family", "activation", "pairing"])
 def test_headers_of_another_type_are_refused(tmp_path, entry):
     """The header of a file in our own format says [] where a word belongs."""

@@ -14,6 +14,8 @@ import sys
 import threading
 from pathlib import Path
 
+from attnflow.folders import is_temporary
+
 CHANGES = ("replace", "rename", "link", "unlink", "remove", "mkdir", "rmdir")
 
 
@@ -21,10 +23,11 @@ CHANGES = ("replace", "rename", "link", "unlink", "remove", "mkdir", "rmdir")
 def boundaries(root, at):
     """Call `at(k)` before the k-th change below `root`, k = 0, 1, ..., with all threads held; what it does is free."""
     root, turn, count, busy = Path(root).absolute(), threading.RLock(), [0], [False]
-    kept, opened = {name: getattr(os, name) for name in CHANGES}, io.open
+    kept, opened, made = {name: getattr(os, name) for name in (*CHANGES, "open")}, io.open, set()
 
-    def concerns(path, *others, dir_fd=None, **_):
-        return dir_fd is not None or Path(os.fspath(path)).absolute().is_relative_to(root)
+    def concerns(path, *others, **places):
+        is_relative = any(places.get(key) is not None for key in ("dir_fd", "src_dir_fd"))
+        return is_relative or Path(os.fspath(path)).absolute().is_relative_to(root)
 
     def boundary():
         busy[0] = True
@@ -40,7 +43,20 @@ def boundaries(root, at):
                 boundary()
             return kept[name](*args, **keywords)
 
+    def make(path, flags, mode=0o777, *, dir_fd=None):
+        """`os.open`, which makes a file with O_EXCL."""
+        with turn:
+            if busy[0] or not flags & os.O_EXCL or not concerns(path, dir_fd=dir_fd):
+                return kept["open"](path, flags, mode, dir_fd=dir_fd)
+            boundary()
+            descriptor = kept["open"](path, flags, mode, dir_fd=dir_fd)
+            made.add(descriptor)
+            return descriptor
+
     def open_(file, mode="r", *args, **keywords):
+        if file in made:
+            made.remove(file)
+            return Stream(opened(file, mode, buffering=0))
         if "b" not in mode or "r" in mode or isinstance(file, int):
             assert set(mode) <= set("rbt") or not concerns(file), f"opened as {mode!r}"
             return opened(file, mode, *args, **keywords)
@@ -76,6 +92,7 @@ def boundaries(root, at):
     try:
         for name in CHANGES:
             setattr(os, name, functools.partial(change, name))
+        os.open = make
         io.open = open_
         yield count
     finally:
@@ -117,12 +134,10 @@ def some(found, kind):
 
 
 def _contents(root, halves):
-    """Names and contents; the names of unfinished files in a Zarr store are random and do not matter."""
+    """Names and contents; the names of unfinished files are random and do not matter."""
     for file in root.rglob("*"):
-        name = str(file.relative_to(root))
-        unfinished = file.suffix in (".partial", ".tmp")
-        if file.suffix == ".partial":
-            name = name.rsplit(".", 2)[0]
+        unfinished = is_temporary(file.name)
+        name = str(file.parent.relative_to(root) / "unfinished" if unfinished else file.relative_to(root))
         if file.name != ".lock":
             yield name, unfinished, file.read_bytes() if file.is_file() and (halves or not unfinished) else None
 

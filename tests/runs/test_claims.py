@@ -9,6 +9,7 @@ import threading
 import time
 
 import attnflow as af
+from attnflow.folders import Folder
 from attnflow.runs.claims import Claim, Watch, content, owner_is_gone, take_away
 from attnflow.sweeps.journal import events
 from attnflow.sweeps.plan import read_plan
@@ -16,12 +17,12 @@ from tests.sweeps.tasks import slow
 
 
 def test_one_of_many_threads_gets_the_claim(tmp_path):
-    path, found = tmp_path / "unit", []
+    place, found = (Folder(tmp_path), "unit"), []
     barrier = threading.Barrier(8)
 
     def attempt():
         barrier.wait()
-        found.append(Claim.take(path))
+        found.append(Claim.take(*place))
 
     threads = [threading.Thread(target=attempt) for _ in range(8)]
     [one.start() for one in threads]
@@ -34,54 +35,55 @@ def test_one_of_many_threads_gets_the_claim(tmp_path):
 
 
 def test_a_living_claim_stays_and_a_silent_one_is_taken_over(tmp_path):
-    path = tmp_path / "unit"
-    claim = Claim.take(path)
+    path, place = tmp_path / "unit", (Folder(tmp_path), "unit")
+    claim = Claim.take(*place)
     watch = Watch(patience=0.0)
-    assert not owner_is_gone(content(path))
-    elsewhere = json.loads(content(path)) | {"machine": "another"}
+    assert not owner_is_gone(content(*place))
+    elsewhere = json.loads(content(*place)) | {"machine": "another"}
     path.write_bytes(json.dumps(elsewhere).encode())
-    assert not owner_is_gone(content(path))  # whether a process of another machine lives is not known
+    assert not owner_is_gone(content(*place))  # whether a process of another machine lives is not known
     patient = Watch(patience=1e6)
-    assert not patient.is_free(path)
-    assert not patient.is_free(path)
-    assert watch.is_free(path)
+    assert not patient.is_free(*place)
+    assert not patient.is_free(*place)
+    assert watch.is_free(*place)
     assert not path.exists()
-    again = Claim.take(path)
+    again = Claim.take(*place)
     claim.beat()
     claim.release()  # the first owner wakes up, and leaves the second alone
-    assert content(path) is not None
+    assert content(*place) is not None
     again.release()
 
 
 def test_a_claim_that_shows_life_is_put_back(tmp_path):
-    path = tmp_path / "unit"
-    claim = Claim.take(path)
-    seen = content(path)
+    path, place = tmp_path / "unit", (Folder(tmp_path), "unit")
+    claim = Claim.take(*place)
+    seen = content(*place)
     claim.beat()
-    assert not take_away(path, seen)
+    assert not take_away(*place, seen)
     claim.beat()
-    assert json.loads(content(path))["beat"] == "000000003"  # the same file
+    assert json.loads(content(*place))["beat"] == "000000003"  # the same file
     claim.release()
     assert not path.exists()
 
 
 def test_a_file_system_without_links(tmp_path, monkeypatch):
-    def refuse(*_):
+    def refuse(*_, **__):
         raise PermissionError(1, "no links here")
 
     monkeypatch.setattr(os, "link", refuse)
-    claim = Claim.take(tmp_path / "unit")
+    claim = Claim.take(Folder(tmp_path), "unit")
     assert claim is not None
-    assert Claim.take(tmp_path / "unit") is None
+    assert Claim.take(Folder(tmp_path), "unit") is None
     claim.release()
     assert os.listdir(tmp_path) == []
 
 
 def test_the_claim_of_a_dead_process_of_this_machine_is_free_at_once(tmp_path):
-    code = f"import os; from pathlib import Path; from attnflow.runs.claims import Claim\nClaim.take(Path({str(tmp_path / 'unit')!r})); os._exit(9)"
-    subprocess.run([sys.executable, "-c", code], check=False)
-    assert owner_is_gone(content(tmp_path / "unit"))
-    assert Watch(patience=1e6).is_free(tmp_path / "unit")
+    code = "import os, sys; from pathlib import Path; from attnflow.folders import Folder\n"
+    code += "from attnflow.runs.claims import Claim\nClaim.take(Folder(Path(sys.argv[1])), 'unit'); os._exit(9)"
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)
+    assert owner_is_gone(content(Folder(tmp_path), "unit"))
+    assert Watch(patience=1e6).is_free(Folder(tmp_path), "unit")
 
 
 def share(folder):

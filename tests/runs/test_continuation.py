@@ -118,13 +118,13 @@ def test_a_run_goes_on_with_its_own_observables_only(tmp_path):
     given = GIVEN | {"chunk": 2}
 
     def go(power, **more):
-        sink = ZarrSink(tmp_path / "arrays.zarr", tmp_path / "checkpoint")
+        sink = ZarrSink(tmp_path)
         return af.solve(**given, observe={"seen": lambda t, mu: jnp.sum(mu.positions**power)}, sink=sink, **more)
 
     go(2, on_progress=lambda progress: press() if progress.frames else None)
     with pytest.raises(RunError, match="'observe.seen' differs: a run goes on with the observables it began with"):
         go(3)
-    sink = ZarrSink(tmp_path / "arrays.zarr", tmp_path / "checkpoint")
+    sink = ZarrSink(tmp_path)
     with pytest.raises(RunError, match="'observe.seen' is missing"):
         af.solve(**given, sink=sink)
     whole = af.solve(**given, observe={"seen": lambda t, mu: jnp.sum(mu.positions**2)})
@@ -156,7 +156,7 @@ def test_an_observable_that_fails_on_the_way_leaves_the_rows_before_it(late, wor
     def seen(t, mu):
         return late() if float(t) > 1.1 else float(np.asarray(mu.positions)[0, 0])
 
-    sink = ZarrSink(tmp_path / "arrays.zarr", tmp_path / "checkpoint")
+    sink = ZarrSink(tmp_path)
     for where in (None, sink):
         with pytest.raises(FlowFailed, match=words) as caught:
             af.solve(**GIVEN, observe={"seen": seen}, sink=where)

@@ -17,9 +17,9 @@ import zarr
 
 from attnflow.errors import FlowFailed, RunCorrupted, RunError, RunExists, RunLocked
 from attnflow.flows import Adaptive
+from attnflow.folders import Folder
 from attnflow.runs import Run, ZarrSink, execute, list_runs, open_run, parse_spec, resume, spec_of
 from attnflow.runs import files as files_module
-from attnflow.runs import folder as folder_module
 
 TEXT = """
 name = "small"
@@ -209,16 +209,16 @@ def test_too_small_a_disk_is_refused_before_work(tmp_path, monkeypatch):
 
 def test_a_disk_that_fills_up_loses_nothing(whole, tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
-        write, calls = folder_module.write_atomically, []
+        write, calls = Folder.write, []
 
-        def full(path, content):
-            if path.name == "checkpoint":
-                calls.append(path)
+        def full(folder, name, content, **how):
+            if name == "checkpoint":
+                calls.append(name)
                 if len(calls) > 2:
                     raise OSError(errno.ENOSPC, "No space left on device")
-            write(path, content)
+            write(folder, name, content, **how)
 
-        patched.setattr("attnflow.runs.store.write_atomically", full)
+        patched.setattr(Folder, "write", full)
         with pytest.raises(RunError, match="No space left on device.*intact"):
             execute(parse_spec(TEXT), tmp_path / "run")
     assert Run.open(tmp_path / "run").manifest()["status"] == "failed"

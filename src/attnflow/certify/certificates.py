@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 from attnflow.certify.checking.words import statement
 from attnflow.errors import InvalidInput
+from attnflow.folders import write_file
 from attnflow.wording import fresh_path
 
 FORMAT = 1
@@ -55,7 +56,8 @@ class Certificate:
     def save(self, path: str | Path) -> Path:
         """Write the certificate as JSON to a new file; floats are written so that they are read back exactly."""
         where = fresh_path("path", Path(path))
-        where.write_text(json.dumps(self.to_json(), separators=(",", ":"), allow_nan=False) + "\n", encoding="utf-8")
+        text = json.dumps(self.to_json(), separators=(",", ":"), allow_nan=False) + "\n"
+        write_file(where, text.encode())
         return where
 
     @classmethod

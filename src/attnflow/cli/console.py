@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from typer.core import TyperCommand
 
-from attnflow import errors
+from attnflow import errors, folders
 from attnflow.cli import INTERRUPTED, complete
 from attnflow.compilations import cache_compilations
 from attnflow.wording import fresh_path, shown
@@ -157,8 +157,10 @@ def figure_file(path: Path | None) -> Path | None:
 
 def save_figure(figure: Any, path: Path) -> None:
     """Write a Matplotlib figure into a file that a person named."""
+    from attnflow.plots import page
+
     try:
-        figure.savefig(path)
+        page.save_figure(folders.Folder(path.parent), path.name, figure)
     except (OSError, ValueError) as error:
         raise errors.RunError(f"cannot draw into {str(path)!r} ({error}); give a file such as a.pdf.") from None
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from attnflow.cli.console import say
+from attnflow.folders import write_file
 from attnflow.wording import fresh_path
 
 
@@ -31,7 +32,7 @@ def lab(
     from attnflow.lab import Server, single_file
 
     if export is not None:
-        fresh_path("--export", export).write_text(single_file(), encoding="utf-8")
+        write_file(fresh_path("--export", export), single_file().encode())
         print(export)
         return
     with Server(port, runs=run, expose=expose) as server:

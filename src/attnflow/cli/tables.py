@@ -33,6 +33,10 @@ def print_run(run: Run) -> None:
     rows |= _ROWS.get(summary.get("kind", ""), _other)(facts["name"], summary)
     if facts.get("steps"):
         rows["steps"] = ", ".join(f"{count} {kind}" for kind, count in facts["steps"].items())
+    if facts["status"] != "finished":
+        from attnflow.runs.arrays import reached
+
+        rows["saved"] = f"up to {place}" if (place := reached(run.folder)) else "nothing yet"
     rows["wall time"] = f"{facts['wall_time']:.1f} s"
     if facts["peak_memory"]:
         rows["peak memory"] = f"{facts['peak_memory'] / 2**20:.0f} MiB"
@@ -167,6 +171,10 @@ def print_claims(run: Run, claims: list["Claim"]) -> None:
         rows["message"] = facts["message"]
     if claims:
         rows["claims"] = f"{failed} of {len(claims)} fail" if failed else f"all {len(claims)} hold"
+    if facts["status"] != "finished":
+        from attnflow.runs.arrays import reached
+
+        rows["saved"] = f"up to {place}" if (place := reached(run.folder)) else "nothing yet"
     rows["wall time"] = f"{facts['wall_time']:.1f} s"
     rows["folder"] = str(run.path)
     if facts["status"] == "finished":

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from attnflow.control.schedule import Schedule
-from attnflow.errors import InvalidInput
+from attnflow.errors import InvalidInput, RunError
 from attnflow.fields import AbstractField, Affine, Drift, MeanAttention, Perceptron, PerLayer, ReluUnit
 from attnflow.fields.exact.in_turn import InTurn
 from attnflow.flows import Layers
+from attnflow.folders import Folder
 from attnflow.spaces import AbstractSpace, Euclidean, Sphere
 from attnflow.special.quotients import host_expm1_ratio
 
@@ -101,8 +102,11 @@ def save(schedule: Schedule, path: str | os.PathLike[str]) -> Path:
         "row": np.asarray(schedule.field.row),
         "durations": schedule.durations,
     }
-    with target.open("wb") as file:
-        np.savez_compressed(file, allow_pickle=False, **data)
+    try:
+        with Folder(target.parent).writing(target.name) as file:
+            np.savez_compressed(file, allow_pickle=False, **data)
+    except OSError as error:
+        raise RunError(f"cannot write {str(target)!r} ({error.strerror or error}); give another file.") from None
     return target
 
 

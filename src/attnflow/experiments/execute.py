@@ -10,12 +10,12 @@ from attnflow.experiments.catalogue import Experiment, find, sources_hash
 from attnflow.experiments.claim import Claim
 from attnflow.experiments.outside import check_contract, check_writable, from_file, from_plugins, is_file
 from attnflow.experiments.randomness import salted
-from attnflow.experiments.report import draw_report
+from attnflow.experiments.report import draw_motion, draw_report
 from attnflow.experiments.settings import Settings, parse_settings
 from attnflow.experiments.study import OnProgress, Study
 from attnflow.experiments.verdicts import judged
 from attnflow.interrupts import interruptible
-from attnflow.runs.files import write_atomically, writing
+from attnflow.runs.files import writing
 from attnflow.runs.folder import Run
 from attnflow.runs.lifecycle import attempt
 from attnflow.runs.plugins import Given
@@ -62,8 +62,7 @@ def reproduce(
         check_writable(found, chosen)
     settings = Settings(name, quick, chosen)
     facts = found.plugins.facts() or {"package": found.package, "sources": sources_hash(module)}
-    run = Run.create(path, settings, experiment=name, quick=quick, salt=salt, **facts)
-    with run.lock():
+    with Run.creating(path, settings, experiment=name, quick=quick, salt=salt, **facts) as run:
         return run, _complete(run, found, settings, on_progress, cancel)
 
 
@@ -115,18 +114,18 @@ def assist(path: str | Path, *, plugins: Given = (), cancel: Callable[[], bool] 
     experiment = from_plugins(loaded, manifest["experiment"]) if loaded.loaded else find(manifest["experiment"])
     settings = run.read_spec(lambda text: parse_settings(text, experiment))
     with interruptible(cancel), experiment.plugins.active():
-        experiment.module().run(settings.parameters, Study(run.path / "parts"))
+        experiment.module().run(settings.parameters, Study(run.folder.inside("parts")))
 
 
 def read_claims(run: Run) -> list[Claim]:
     """The claims of an experiment that was carried out; an unfinished one has none."""
-    file = run.path / "claims.json"
     if run.manifest()["status"] != "finished":
         return []
     try:
-        return [Claim.from_json(entries) for entries in json.loads(file.read_text(encoding="utf-8"))]
+        return [Claim.from_json(entries) for entries in json.loads(run.folder.read("claims.json"))]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RunCorrupted(f"{str(file)!r} cannot be read ({error}); run the experiment again.") from None
+        where = str(run.folder.where("claims.json"))
+        raise RunCorrupted(f"{where!r} cannot be read ({error}); run the experiment again.") from None
 
 
 def _complete(
@@ -137,7 +136,7 @@ def _complete(
     cancel: Callable[[], bool] | None,
 ) -> list[Claim]:
     with attempt(run, experiment.plugins) as status, interruptible(cancel), experiment.plugins.active():
-        module, study = experiment.module(), Study(run.path / "parts", on_progress)
+        module, study = experiment.module(), Study(run.folder.inside("parts"), on_progress)
         data = module.run(settings.parameters, study)
         claims = judged(module, settings.parameters, data)
         if not claims:
@@ -146,12 +145,13 @@ def _complete(
         figure = module.draw(settings.parameters, data)
         with writing(run.path):
             text = json.dumps([claim.to_json() for claim in claims], indent=2, allow_nan=False)
-            write_atomically(run.path / "claims.json", (text + "\n").encode())
+            run.folder.write("claims.json", (text + "\n").encode())
             draw_report(run, experiment, settings, claims, figure)
         if hasattr(module, "motion") and not settings.quick:
             study.progress("drawing the animation", 1.0)
-            module.motion(settings.parameters).save(run.figures / f"{settings.name}.gif")
+            draw_motion(run, settings.name, module.motion(settings.parameters))
         failed = sum(not claim.holds for claim in claims)
         status |= {"status": "drawing", "summary": {"claims": len(claims), "failed": failed}}
+    study.tidy()
     run.seal()
     return claims

@@ -19,8 +19,9 @@ from attnflow.experiments.claim import Claim
 from attnflow.experiments.execute import read_claims
 from attnflow.experiments.mutation import Matrix
 from attnflow.experiments.randomness import Replication
+from attnflow.folders import write_file
 from attnflow.references import linked
-from attnflow.runs.files import write_atomically, writing
+from attnflow.runs.files import writing
 from attnflow.runs.folder import Run
 from attnflow.runs.listing import list_runs
 
@@ -97,11 +98,11 @@ def write_gallery(
         own.mkdir(parents=True, exist_ok=True)
         for entry in entries:
             name = entry.experiment.name
-            write_atomically(images / f"{name}.png", pictures[name])
+            write_file(images / f"{name}.png", pictures[name])
             if entry.motion.exists():
-                write_atomically(images / f"{name}.gif", entry.motion.read_bytes())
-            write_atomically(own / f"{name}.md", _page(entry, own, images).encode())
-        write_atomically(page, _list(entries, page).encode())
+                write_file(images / f"{name}.gif", entry.motion.read_bytes())
+            write_file(own / f"{name}.md", _page(entry, own, images).encode())
+        write_file(page, _list(entries, page).encode())
     return entries
 
 

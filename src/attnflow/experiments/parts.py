@@ -9,17 +9,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attnflow.errors import InvalidInput, RunCorrupted
+from attnflow.folders import Folder
 
 if TYPE_CHECKING:
     import xarray as xr
 
 HEADER = "header"
 RESERVED = (HEADER, "file", "allow_pickle")
-"""Names that the archive has for itself, and arguments of `numpy.savez`."""
+"""Names that the archive has for itself, and those that earlier versions could not write."""
+NO_TIME = (1980, 1, 1, 0, 0, 0)
+"""The time of every entry of the archive, the first that it can hold."""
+UNIX = 3
+"""The system that every entry names, whatever wrote it."""
 
 
 def pack(dataset: "xr.Dataset") -> bytes:
-    """The Dataset as the bytes of an .npz file; equal Datasets give equal bytes."""
+    """The Dataset as the bytes of an .npz file; equal Datasets give equal bytes.
+
+    Variables and attributes are written in the order of their names, arrays row by row, and entries of the archive
+    without a time.
+    """
     header: dict[str, Any] = {"attributes": dict(dataset.attrs), "variables": {}}
     arrays: dict[str, np.ndarray] = {}
     for name, variable in dataset.variables.items():
@@ -32,32 +41,49 @@ def pack(dataset: "xr.Dataset") -> bytes:
             "attributes": dict(variable.attrs),
         }
     try:
-        text = json.dumps(header, default=_number)
+        text = json.dumps(header, default=_number, sort_keys=True)
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"an attribute cannot be written as JSON ({error}); use numbers, texts or lists.") from None
     stream = io.BytesIO()
-    entries: Any = {HEADER: np.array(text), **arrays}
-    np.savez(stream, **entries)
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, array in [(HEADER, np.array(text)), *sorted(arrays.items())]:
+            entry = zipfile.ZipInfo(f"{name}.npy", NO_TIME)
+            entry.create_system, entry.external_attr = UNIX, 0o600 << 16
+            with archive.open(entry, "w", force_zip64=True) as target:
+                np.lib.format.write_array(target, np.asarray(array, order="C"), allow_pickle=False)
     return stream.getvalue()
 
 
 def open_part(path: str | Path) -> "xr.Dataset":
     """The Dataset in a file that `Study.part` left."""
+    return read_part(Folder(Path(path).parent), Path(path).name)
+
+
+def read_part(folder: Folder, name: str) -> "xr.Dataset":
+    """The Dataset in a part of a study; one that is damaged is refused.
+
+    Arguments:
+        folder: the folder of the parts.
+        name: name of the file.
+    """
     import xarray as xr
 
     try:
-        content = io.BytesIO(Path(path).read_bytes())  # NumPy does not close a file that it cannot read
+        content = io.BytesIO(folder.read(name))  # NumPy does not close a file that it cannot read
         with np.load(content, allow_pickle=False) as arrays:
             header = json.loads(str(arrays[HEADER]))
             facts = header["variables"]
-            made = {n: xr.Variable(f["dims"], arrays[n], f["attributes"]) for n, f in facts.items()}
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise RunCorrupted(f"{str(path)!r} cannot be read ({error}); remove it and resume the run.") from None
-    return xr.Dataset(
-        {name: variable for name, variable in made.items() if not facts[name]["coordinate"]},
-        {name: variable for name, variable in made.items() if facts[name]["coordinate"]},
-        header["attributes"],
-    )
+            variables = {n: xr.Variable(f["dims"], arrays[n], f["attributes"]) for n, f in facts.items()}
+        return xr.Dataset(
+            {name: variable for name, variable in variables.items() if not facts[name]["coordinate"]},
+            {name: variable for name, variable in variables.items() if facts[name]["coordinate"]},
+            header["attributes"],
+        )
+    except RunCorrupted:
+        raise
+    except Exception as error:  # zlib, zipfile, NumPy and xarray each raise their own
+        where = str(folder.where(name))
+        raise RunCorrupted(f"{where!r} cannot be read ({error}); remove it and resume the run.") from None
 
 
 def _plain(name: str, values: np.ndarray) -> np.ndarray:

@@ -2,28 +2,42 @@
 
 import html
 import inspect
+import tempfile
+from pathlib import Path
 from typing import Any
 
 from attnflow.errors import InvalidInput
 from attnflow.experiments.catalogue import Experiment
 from attnflow.experiments.claim import Claim
 from attnflow.experiments.settings import Settings
-from attnflow.plots.page import as_page, as_svg, facts_table, toml_block, with_caption
+from attnflow.plots.page import as_page, as_svg, facts_table, save_figure, toml_block, with_caption
 from attnflow.plots.style import lay_out, styled
 from attnflow.references import reference
-from attnflow.runs.files import write_atomically
 from attnflow.runs.folder import Run
 
 
 def draw_report(run: Run, experiment: Experiment, settings: Settings, claims: list[Claim], figure: Any) -> None:
     """Write figures/NAME.pdf, figures/NAME.png and report.html; the docstring of `draw` becomes the caption."""
-    run.figures.mkdir(exist_ok=True)
+    run.folder.make("figures")
     with styled():
         lay_out(figure)
-        figure.savefig(run.figures / f"{experiment.name}.pdf", metadata={"CreationDate": None})
-        figure.savefig(run.figures / f"{experiment.name}.png")
+        for kind in ("pdf", "png"):
+            save_figure(run.folder, f"figures/{experiment.name}.{kind}", figure)
         svg = as_svg(figure)
-    write_atomically(run.report, _page(run, experiment, settings, claims, svg).encode())
+    run.folder.write("report.html", _page(run, experiment, settings, claims, svg).encode())
+
+
+def draw_motion(run: Run, name: str, motion: Any) -> None:
+    """Write figures/NAME.gif.
+
+    Arguments:
+        run: the run folder.
+        name: name of the experiment.
+        motion: a `Film`, an `Animation`, or another object whose `save(path)` writes a GIF.
+    """
+    with tempfile.TemporaryDirectory() as folder:  # the folder of the run may be somebody else's
+        motion.save(Path(folder) / f"{name}.gif")
+        run.folder.write(f"figures/{name}.gif", (Path(folder) / f"{name}.gif").read_bytes())
 
 
 def _page(run: Run, experiment: Experiment, settings: Settings, claims: list[Claim], svg: str) -> str:

@@ -1,23 +1,24 @@
 """What an experiment computes with: parts that are kept on disk, and a way to say how far it is."""
 
+import contextlib
 import dataclasses
 import functools
 import re
-import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from attnflow.checks import instance
 from attnflow.errors import InvalidInput
-from attnflow.experiments.parts import open_part, pack
+from attnflow.experiments.parts import pack, read_part
 from attnflow.flows import AbstractWork, Control, Drive, Fixed, Progress, Solve
+from attnflow.folders import Folder, is_temporary
 from attnflow.interrupts import raise_if_interrupted
-from attnflow.runs.claims import Claim, Watch, claim_name
-from attnflow.runs.files import write_atomically, writing
+from attnflow.runs.claims import Claim, Watch, claim_name, is_claim
+from attnflow.runs.files import writing
 from attnflow.runs.store import ZarrSink
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 PAUSE = 0.2
 """Seconds between two looks at a part that another process is making."""
+ROWS = ".rows"
+"""How the name of a folder ends that holds the rows of a part while it is made."""
 OnProgress = Callable[[Progress], None]
 Maker: TypeAlias = "Callable[[], xr.Dataset] | AbstractWork | tuple[Any, ...]"
 
@@ -48,12 +51,12 @@ class Study:
     `attnflow reproduce` makes the Study; to try `run` in Python, give it `Study("parts")`.
 
     Arguments:
-        folder: where the parts lie; made when the first one is finished.
+        folder: where the parts lie; made when the first one is begun. Links in it are refused.
         on_progress: called with a `Progress`: `note` says what is done, `time` is the share of the whole.
     """
 
-    def __init__(self, folder: str | Path, on_progress: OnProgress | None = None):
-        self.folder = Path(folder)
+    def __init__(self, folder: str | Path | Folder, on_progress: OnProgress | None = None):
+        self.folder = folder if isinstance(folder, Folder) else Folder(Path(folder))
         self.on_progress = on_progress
         self.asked: set[str] = set()
         self.watch = Watch()
@@ -73,7 +76,7 @@ class Study:
         while not self._made(name, make):
             self.progress(f"{name}: another process is making it", 0.0)
             time.sleep(PAUSE)
-        return open_part(self._file(name))
+        return read_part(self.folder, _file(name))
 
     def _ask(self, name: str) -> None:
         """Refuse a name that cannot be the name of a file, or that another part has."""
@@ -83,29 +86,46 @@ class Study:
             raise InvalidInput(f"the part {name!r} is asked for twice; give each part a name of its own.")
         self.asked.add(name)
 
-    def _file(self, name: str) -> Path:
-        return self.folder / f"{name}.npz"
-
     def _made(self, name: str, make: "Callable[[], xr.Dataset] | AbstractWork") -> bool:
-        """Whether the part is there, made here if need be; False while another process is making it."""
-        if self._file(name).exists():
+        """Make the part if it is not there; False if another process is making it.
+
+        A process that was killed after it had finished the part leaves its rows and its claim; both are removed.
+        """
+        self.folder.require_plain(_file(name))
+        is_there = self.folder.is_file(_file(name))
+        if is_there and not self.folder.is_folder(_rows(name)) and not self.folder.is_file(claim_name(name)):
             return True
         claim = self._claim(name)
         if claim is None:
-            return False
+            return is_there
         try:
             with claim.beating():
-                if not self._file(name).exists():  # another process finished between the two looks
+                if not self.folder.is_file(_file(name)):  # another process may have finished between the two looks
                     self._make(name, make)
+                with self._writing():
+                    self.folder.remove_folder(_rows(name))
         finally:
             claim.release()
         return True
 
     def _claim(self, name: str) -> Claim | None:
-        path = self.folder / claim_name(name)
-        with writing(self.folder.parent):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            return Claim.take(path) if self.watch.is_free(path) else None
+        with self._writing():
+            self.folder.make()
+            place = self.folder, claim_name(name)
+            return Claim.take(*place) if self.watch.is_free(*place) else None
+
+    def _writing(self) -> contextlib.AbstractContextManager[None]:
+        """Turn failures of the disk into one sentence that names the folder of the run."""
+        return writing(self.folder.where().parent)
+
+    def tidy(self) -> None:
+        """Remove claims, rows and temporary files that killed processes have left, when all parts are finished."""
+        with self._writing():
+            for entry in self.folder.entries():
+                if entry.endswith(ROWS):
+                    self.folder.remove_folder(entry)
+                elif is_claim(PurePosixPath(entry)) or is_temporary(entry):
+                    self.folder.remove(entry)
 
     def _make(self, name: str, make: "Callable[[], xr.Dataset] | AbstractWork") -> None:
         import xarray as xr
@@ -115,10 +135,9 @@ class Study:
         if not isinstance(made, xr.Dataset):
             raise InvalidInput(f"the part {name!r} is a {type(made).__name__}; make an xarray Dataset.")
         content = pack(made)
-        with writing(self.folder.parent):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            write_atomically(self._file(name), content)
-            shutil.rmtree(self.folder / f"{name}.rows", ignore_errors=True)
+        with self._writing():
+            self.folder.make()
+            self.folder.write(_file(name), content)
 
     def along(self, items: "Iterable[T]") -> "Iterator[T]":
         """The items one after the other, each an equal share of the work; `progress` takes the share of an item."""
@@ -162,15 +181,14 @@ class Study:
 
     def _carried_out(self, name: str, work: AbstractWork) -> "xr.Dataset":
         """The dataset of work that streams its rows into a folder of its own beside the parts."""
-        rows = self.folder / f"{name}.rows"
-        with writing(self.folder.parent):
-            rows.mkdir(parents=True, exist_ok=True)
+        with self._writing():
+            self.folder.make(_rows(name))
 
         def say(progress: Progress) -> None:
             share = min(progress.time / progress.until, 1.0) if np.isfinite(progress.until) else 0.0
             self.progress(f"{name}: {progress.note or f'{share:.0%}'}", share)
 
-        sink = ZarrSink(rows / "arrays.zarr", rows / "checkpoint")
+        sink = ZarrSink(self.folder.inside(_rows(name)))
         result = Drive(work.checked()).run(Control(sink, say, check=True))
         raise_if_interrupted()
         if not result.outcome.complete:
@@ -192,3 +210,11 @@ class Study:
             left = elapsed * (1 / self.share - 1) if self.share > 0 else float("nan")
             count = len(self.asked)
             self.on_progress(Progress(self.share, 1.0, count, count, 0, elapsed, 0.0, left, text))
+
+
+def _file(name: str) -> str:
+    return f"{name}.npz"
+
+
+def _rows(name: str) -> str:
+    return f"{name}{ROWS}"

@@ -11,7 +11,8 @@ import numpy as np
 import tomli_w
 
 from attnflow.errors import InvalidInput
-from attnflow.lab.limits import check_table
+from attnflow.lab.forms import check_table
+from attnflow.lab.limits import check_tokens
 from attnflow.runs.plugins import Given
 from attnflow.runs.spec import Spec, parse_spec
 from attnflow.spaces import Sphere
@@ -57,6 +58,7 @@ def table_of(address: str) -> dict[str, Any]:
                 state[key] = kind(float(value)) if kind is int else kind(urllib.parse.unquote(value))
             except (ValueError, OverflowError):
                 raise InvalidInput(f"`--from-url` has {key} = {shown(value)}; give a number.") from None
+    check_tokens(state["n"])
     if state["source"] == "recording" or (state["source"] == "python" and state["run"]):
         raise InvalidInput("`--from-url` shows a finished run or a recording; give an address of the page or a form.")
     if state["then"]:

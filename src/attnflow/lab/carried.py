@@ -1,15 +1,15 @@
 """Work that is carried out frame by frame, and goes on at another beta where a reader changes it."""
 
 import dataclasses
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import numpy as np
-import tomli_w
 
-from attnflow import fields, runs
+from attnflow import fields
 from attnflow.axes import Along, dimensions, random_key
 from attnflow.errors import InvalidInput
 from attnflow.fields.timed import AbstractTimed
@@ -19,7 +19,8 @@ from attnflow.flows.saving import At
 from attnflow.flows.sink import AbstractSink, Checkpoint, Layout, Tables
 from attnflow.flows.work import AbstractWork
 from attnflow.interrupts import raise_if_interrupted
-from attnflow.lab.limits import CHANGES, check_table, check_tokens, checked_beta
+from attnflow.lab.forms import offered_spec
+from attnflow.lab.limits import CHANGES, check_tokens, checked_beta
 from attnflow.lab.rows import AbstractPicture, first_member, picture_of
 from attnflow.lab.sources import AbstractSource
 from attnflow.meanfield import Evolve
@@ -62,7 +63,8 @@ class Changes:
 
 
 def _are_times(pair: Sequence[Any]) -> bool:
-    return all(isinstance(one, int | float) and not isinstance(one, bool) and 0 <= one < float("inf") for one in pair)
+    are_numbers = all(isinstance(number, int | float) and not isinstance(number, bool) for number in pair)
+    return are_numbers and all(0 <= number <= sys.float_info.max for number in pair)
 
 
 class Carried(AbstractSource):
@@ -88,7 +90,7 @@ class Carried(AbstractSource):
     @classmethod
     def of_table(cls, table: Any, axes: Any, cancel: Callable[[], bool], *how: Any) -> "Carried":
         """The work of a specification that a client sends."""
-        spec = runs.parse_spec(tomli_w.dumps(check_table(table)))
+        spec = offered_spec(table)
         return cls(spec.work, spec.name, axes, cancel, *how)
 
     def stream(self, begun: Callable[[dict[str, Any]], None], give: Callable[[bytes], None]) -> str:

@@ -32,8 +32,8 @@ HOTTEST = 1e4
 """The largest beta that a change asks for."""
 FOLDER = 2**30
 """Bytes of arrays of a run folder that is written for a client."""
-DEPTH = 12
-"""Tables inside tables."""
+DEPTH = 24
+"""Tables and lists inside tables and lists."""
 
 PIECES = 64
 """Frames of the WebSocket protocol in which one message may come."""
@@ -46,41 +46,47 @@ KEYS = {"forms", "start", "set", "credit"}
 
 FREE = {"seed", "until", "times", "t"}
 """Keys whose numbers are not sizes."""
+SIZES = ("n", "dim", "d", "circles")
+"""Keys of tokens and their space whose product bounds the number of coordinates."""
 
 
-def check_table(table: Any) -> dict[str, Any]:
-    """Refuse a table that names files, holds sizes beyond the limits, or is none. Nothing has been built then."""
-    if not isinstance(table, dict):
-        raise InvalidInput(f"the specification is {shown(table)}; send a table.")
-    _check(table, "", DEPTH)
-    _check_size(table.get("tokens"))
-    return table
+def check_values(value: Any, where: str = "", depth: int = DEPTH) -> None:
+    """Refuse values of a specification that are too large, nested too deeply, or that TOML cannot say.
 
-
-def _check(value: Any, where: str, depth: int) -> None:
-    if depth == 0:
-        raise InvalidInput(f"`{where}` is nested too deeply; use at most {DEPTH} levels.")
+    Arguments:
+        value: a table, a list, a number or a text.
+        where: the dotted keys that lead to it, for a refusal.
+        depth: levels of tables and lists that it may have.
+    """
+    if isinstance(value, dict | list) and not depth:
+        raise InvalidInput(f"`{where}` is nested too deeply; use at most {DEPTH} levels of tables and lists.")
     if isinstance(value, dict):
-        if value.get("name") == "file" or "path" in value:
-            raise InvalidInput(f"`{where}` names a file; the lab reads none. Send the positions as an array.")
         for key, inner in value.items():
-            _check(inner, f"{where}.{key}" if where else str(key), depth - 1)
+            check_values(key, where, depth)
+            check_values(inner, f"{where}.{key}" if where else key, depth - 1)
     elif isinstance(value, list):
         for inner in value:
-            _check(inner, where, depth - 1)
-    elif isinstance(value, int) and where.rpartition(".")[2] not in FREE and abs(value) > TOKENS:
-        raise InvalidInput(f"`{where}` is {shown(value)}; the lab takes at most {TOKENS}.")
-    elif isinstance(value, float) and not math.isfinite(value):
+            check_values(inner, where, depth - 1)
+    elif isinstance(value, str):
+        if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
+            raise InvalidInput(f"`{where}` has {shown(value)}, which is no text in Unicode; write it anew.")
+    elif value is None:
+        raise InvalidInput(f"`{where}` is null; leave the key out, or give it a value.")
+    elif isinstance(value, int):
+        limit = NUMBERS if where.rpartition(".")[2] in FREE else TOKENS
+        if abs(value) > limit:
+            raise InvalidInput(f"`{where}` is {shown(value)}; the lab takes at most {limit}.")
+    elif not math.isfinite(value):
         raise InvalidInput(f"`{where}` is {value}; give a finite number.")
 
 
-def _check_size(tokens: Any) -> None:
-    """Refuse more coordinates than the lab takes, before any are drawn."""
+def check_size(tokens: Any) -> None:
+    """Refuse a table of tokens with more coordinates than the lab takes, before any are drawn."""
     if not isinstance(tokens, dict):
         return
     space = tokens.get("space")
-    sizes = [tokens, space if isinstance(space, dict) else {}]
-    total = math.prod(one[key] for one in sizes for key in ("n", "dim", "d", "circles") if _is_count(one.get(key)))
+    sizes = [(table, key) for table in (tokens, space) if isinstance(table, dict) for key in SIZES]
+    total = math.prod(table[key] for table, key in sizes if _is_count(table.get(key)))
     if total > COORDINATES:
         raise InvalidInput(f"`tokens` has {total} coordinates; the lab takes at most {COORDINATES}.")
 

@@ -5,12 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import tomli_w
-
 from attnflow import runs
 from attnflow.errors import InvalidInput
 from attnflow.lab.address import table_of
-from attnflow.lab.limits import FOLDER, check_table, check_tokens, is_single
+from attnflow.lab.forms import offered_spec
+from attnflow.lab.limits import FOLDER, check_tokens, is_single
 from attnflow.lab.sources import AbstractSource
 from attnflow.wording import shown
 
@@ -26,7 +25,7 @@ class Saved(AbstractSource):
         table = asked.get("spec")
         if isinstance(address := asked.get("address"), str):
             table = table_of(address)
-        self.spec = runs.parse_spec(tomli_w.dumps(check_table(table)))
+        self.spec = offered_spec(table)
         if (tokens := getattr(self.spec.work, "tokens", None)) is not None:
             check_tokens(tokens.n)
         size = runs.check_spec(self.spec, self.path).layout.size

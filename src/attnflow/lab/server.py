@@ -13,8 +13,11 @@ import mimetypes
 import secrets
 import socket
 import threading
+import time
 import urllib.parse
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from attnflow.errors import InvalidInput
@@ -22,14 +25,17 @@ from attnflow.lab import limits
 from attnflow.wording import shown
 
 HEADERS = {
+    "Content-Type": "text/plain; charset=utf-8",
+    "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+"""Headers of every answer; a file of the page has its own type and policy."""
 CONNECTIONS = 64
-"""Connections at the same time; more are closed at once."""
-PATIENCE = 20.0
-"""Seconds that a connection may take to say what it wants."""
+"""Connections without a client of the WebSocket at the same time; for one more the one that waits longest is closed."""
+PATIENCE = 10.0
+"""Seconds from the beginning of a request, or of the wait for one, to the end of its answer, however it comes."""
 SOCKET = "/socket"
 
 
@@ -85,7 +91,9 @@ class Server(http.server.ThreadingHTTPServer):
         self.names = ["127.0.0.1", "localhost"] if expose is None else [expose]
         self.token = secrets.token_urlsafe(24) if token is None else token
         self.python = has_extra()
-        self.places = threading.BoundedSemaphore(CONNECTIONS)
+        self.waiting: dict[Any, float] = {}
+        """Connections whose request is not answered, with the moments at which they began to wait, oldest first."""
+        self.lock = threading.Lock()
         self.clients = threading.BoundedSemaphore(limits.CLIENTS)
         self.talks: set[Any] = set()
         try:
@@ -108,18 +116,41 @@ class Server(http.server.ThreadingHTTPServer):
         return [f"{name}:{self.server_port}" for name in self.names]
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """A thread for each connection, while there are places."""
-        if self.places.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
-            self.shutdown_request(request)
+        """A thread for each connection; where too many wait, those that have waited longest make way."""
+        self.wait_for(request)
+        self.service_actions()
+        super().process_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """As always, and give the place back."""
+        """Answer the requests of a connection, until one side has enough."""
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self.places.release()
+            self._leave(request)
+
+    def service_actions(self) -> None:
+        """Hang up on connections that take too long, and on the oldest where there are too many; their threads end.
+
+        The server calls this after every connection and twice a second.
+        """
+        with self.lock:
+            for request, began in list(self.waiting.items()):
+                if len(self.waiting) <= CONNECTIONS and time.monotonic() - began <= PATIENCE:
+                    break
+                del self.waiting[request]
+                with contextlib.suppress(OSError):
+                    request.shutdown(socket.SHUT_RDWR)
+
+    def wait_for(self, request: Any) -> None:
+        """Give a connection its time for the next request."""
+        with self.lock:
+            self.waiting.pop(request, None)
+            self.waiting[request] = time.monotonic()
+
+    def _leave(self, request: Any) -> None:
+        """A connection waits no longer: it is closed, or belongs to a client."""
+        with self.lock:
+            self.waiting.pop(request, None)
 
     def finish_request(self, request: Any, client_address: Any) -> None:
         """Files by the standard library; a connection that asks for the socket is handed to `websockets`."""
@@ -142,8 +173,9 @@ class Server(http.server.ThreadingHTTPServer):
 
         connection = WebSocket(request)
         with contextlib.suppress(Closed):
-            if not connection.accept(self._why_not, PATIENCE):
+            if not connection.accept(self._why_not, HEADERS, PATIENCE):
                 return
+            self._leave(request)
             if not self.clients.acquire(blocking=False):
                 connection.close(CloseCode.TRY_AGAIN_LATER, f"the lab has {limits.CLIENTS} clients already")
                 return
@@ -175,29 +207,37 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = PATIENCE
 
+    def handle_one_request(self) -> None:
+        """The next request of the connection, which has its time however it comes."""
+        self.server.wait_for(self.connection)
+        super().handle_one_request()
+
     def do_GET(self) -> None:
         """One of the files; a page elsewhere that points its own name at this machine is refused (DNS rebinding)."""
-        path = self.path.partition("?")[0]
-        if self.headers.get("Host") not in self.server.hosts:
-            self._answer(403, "text/plain", b"this server answers to its own address alone\n")
+        path, hosts = self.path.partition("?")[0], self.headers.get_all("Host", [])
+        if len(hosts) != 1 or hosts[0] not in self.server.hosts:
+            self._answer(403, b"this server answers to its own address alone\n")
         elif path not in self.server.files:
-            self._answer(404, "text/plain", b"no such file\n")
+            self._answer(404, b"no such file\n")
         else:
             kind = "text/html" if path == "/" else mimetypes.guess_type(path)[0] or "application/octet-stream"
-            self._answer(200, kind, self.server.files[path])
+            headers = {
+                "Content-Type": f"{kind}; charset=utf-8",
+                "Content-Security-Policy": policy(hosts[0]),
+                "Cache-Control": "private, max-age=60",  # the worker imports modules that the page has
+                **({"Link": self.server.preloads} if kind == "text/html" else {}),
+            }
+            self._answer(200, self.server.files[path], headers)
 
-    def _answer(self, status: int, kind: str, body: bytes) -> None:
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Answer what is no request for a file with the name of the error, and end the connection."""
+        self.close_connection = True
+        phrase = http.HTTPStatus(code).phrase
+        self._answer(code, b"" if self.command == "HEAD" else f"{phrase}\n".encode(), {"Connection": "close"})
+
+    def _answer(self, status: int, body: bytes, headers: Mapping[str, str] = MappingProxyType({})) -> None:
         self.send_response(status)
-        headers = {
-            "Content-Type": f"{kind}; charset=utf-8",
-            "Content-Length": str(len(body)),
-            "Content-Security-Policy": policy(self.server.hosts[0] if status == 403 else self.headers["Host"]),
-            "Cache-Control": "private, max-age=60",  # the worker imports modules that the page has
-            **HEADERS,
-        }
-        if kind == "text/html":
-            headers["Link"] = self.server.preloads
-        for name, value in headers.items():
+        for name, value in {**HEADERS, "Content-Length": str(len(body)), **headers}.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)

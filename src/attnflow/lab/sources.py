@@ -11,6 +11,8 @@ import numpy as np
 
 from attnflow import probe, runs
 from attnflow.errors import AttnflowError, InvalidInput
+from attnflow.folders import Folder
+from attnflow.lab.forms import check_files
 from attnflow.lab.limits import check_tokens, checked_axes, is_single
 from attnflow.lab.pictures import Painter, labels_of
 from attnflow.lab.rows import FRAME_DIMS, picture_class, picture_of
@@ -36,6 +38,7 @@ class Finished(AbstractSource):
 
     def __init__(self, path: Path, axes: Any):
         super().__init__(path.name, axes)
+        check_files(runs.Run.open(path).table())
         self.result = runs.open_run(path)
 
     def stream(self, begun: Callable[[dict[str, Any]], None], give: Callable[[bytes], None]) -> str:
@@ -92,7 +95,7 @@ def listed(root: Path | None) -> dict[str, Path]:
     if is_single(root):
         return {root.name: root}
     found = [run.path for run in runs.list_runs(root)] + sorted(file.parent for file in root.glob("*/sweep.json"))
-    found += [file for file in sorted(root.iterdir()) if file.suffix in STREAMS]
+    found += [file for file in sorted(root.iterdir()) if file.suffix in STREAMS and file.is_file()]
     return {path.name: path for path in found if path.resolve().is_relative_to(root.resolve())}
 
 
@@ -105,33 +108,35 @@ def why_not_drawn(path: Path) -> str:
         return ""
     try:
         run = runs.Run.open(path)
+        check_files(run.table())
         if "kind" not in run.manifest():
             runs.spec_of(run)  # refuses experiments, and work that was made in Python
-        picture_class(path.name, _shapes_on_disk(run.arrays))
+        picture_class(path.name, _shapes_on_disk(run.folder.inside(run.arrays.name)))
     except AttnflowError as error:
         return str(error)
+    except Exception as error:  # a folder that somebody damaged on purpose hides no other
+        return f"{path.name} cannot be read ({type(error).__name__}: {error})."
     return ""
 
 
-def _shapes_on_disk(arrays: Path) -> dict[str, dict[str, int]]:
+def _shapes_on_disk(arrays: Folder) -> dict[str, dict[str, int]]:
     """Shapes of the variables that a picture may need, as the metadata of a Zarr store says them."""
     shapes = {}
     for name in ("positions", "masses", "coefficients"):
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            metadata = json.loads((arrays / name / "zarr.json").read_text(encoding="utf-8"))
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+            metadata = json.loads(arrays.read(f"{name}/zarr.json"))
             shapes[name] = dict(zip(metadata["dimension_names"], metadata["shape"], strict=True))
     return shapes
 
 
 def chosen(name: Any, root: Path | None) -> Path:
-    """The path of what a client names, one of those that are listed and without links that lead out of it."""
+    """The path of what a client names: one of those that are listed, without links, pipes and devices inside."""
     known = listed(root)
     if not isinstance(name, str) or name not in known:
         raise InvalidInput(f"`run` is {shown(name)}; open one of {', '.join(known) or 'none: `attnflow lab RUN`'}.")
     path = known[name]
-    own = path.resolve()
-    if any(one.is_symlink() and not one.resolve().is_relative_to(own) for one in path.rglob("*")):
-        raise InvalidInput(f"{name} has a link that leads out of it; the lab does not follow it.")
+    if path.is_dir():
+        Folder(path).names()  # refuses links, pipes and devices
     return path
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from attnflow.errors import AttnflowError, InvalidInput
 from attnflow.flows.driver import Drive
 from attnflow.lab.carried import Carried, shapes_of
+from attnflow.lab.forms import KINDS, check_files
 from attnflow.lab.frames import pack
 from attnflow.lab.rows import FRAME_DIMS, picture_class, picture_of
 from attnflow.lab.sources import AbstractSource
@@ -40,29 +41,36 @@ class Swept(AbstractSource):
         Of a point without a flow that can be drawn there is one frame without tokens.
         """
         about = {"sweep": self.facts()}
-        work = self._work()
-        if work is not None and "positions" in self.row and bool(self.row["done"]):
-            return self._kept(work, lambda facts: begun(facts | about), give)
+        is_kept = "positions" in self.row and bool(self.row["done"])
         try:
-            if work is None:
-                raise InvalidInput(f"{self.name} has no flows: it is a sweep of a function, or uses a plugin.")
-            carried = Carried(work, self.name, self.axes, self.cancel)
-            picture_class(self.name, shapes_of(Drive(carried.work.checked()).layout))
+            work = self._work()
+            if not is_kept:
+                carried = Carried(work, self.name, self.axes, self.cancel)
+                picture_class(self.name, shapes_of(Drive(carried.work.checked()).layout))
         except InvalidInput as reason:
             begun({"n": 0, "d": 3, "shown": 3, "space": "", "labels": None, "masses": None, "kind": "numbers"} | about)
             numbers = {"t": 0.0, "beta": None, "order": None, "condensed": False, "count": 0}
             give(pack(numbers, {"positions": np.zeros((0, 3), "<f4")}))
             return f"{reason} Its numbers are in the panel of the sweep."
+        if is_kept:
+            return self._kept(work, lambda facts: begun(facts | about), give)
         return "computed again: " + carried.stream(lambda facts: begun(facts | about), give)
 
     def _work(self) -> Any:
-        """The work at the point, where the sweep is one of a specification without plugins."""
+        """The work at the point, where the sweep is one of a specification that the lab would take from a client.
+
+        Its words are looked at before anything is made of them: the folder may come from somebody else.
+        """
         plan = self.sweep.plan
         if plan.source.get("kind") != "specification" or plan.source.get("plugins"):
-            return None
+            raise InvalidInput(f"{self.name} has no flows: it is a sweep of a function, or uses a plugin.")
         values = zip(plan.axes, self.at, strict=True)
         point = {key: value for axis, k in values for key, value in zip(axis.keys, axis.values[k], strict=True)}
-        return SpecSource.from_facts(plan.source).spec(point).work
+        spec = SpecSource.from_facts(plan.source).spec(point)
+        if spec.kind not in KINDS:
+            picture_class(self.name, {})  # refuses what has no frames
+        check_files(spec.table)
+        return spec.work
 
     def _kept(self, work: Any, begun: Callable[[dict[str, Any]], None], give: Callable[[bytes], None]) -> str:
         """Frames that the sweep kept; rows that are empty belong to longer flows."""

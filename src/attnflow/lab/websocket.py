@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from websockets.frames import CloseCode, Frame, Opcode
@@ -37,8 +37,14 @@ class WebSocket:
         self.pieces: list[Frame] = []
         """The frames so far of a message that is not complete, `limits.PIECES` at most."""
 
-    def accept(self, why_not: Callable[[Request], str], patience: float) -> bool:
-        """Read the request and answer it; `why_not` gives the reason of a refusal, empty for none."""
+    def accept(self, why_not: Callable[[Request], str], headers: Mapping[str, str], patience: float) -> bool:
+        """Read the request and answer it; True if messages may follow.
+
+        Arguments:
+            why_not: gives the reason of a refusal, empty for none.
+            headers: headers of a refusal.
+            patience: seconds that the request may take, however it comes.
+        """
         end = time.monotonic() + patience
         asked: list[Any] = []
         while not asked:
@@ -50,6 +56,10 @@ class WebSocket:
             asked = [event for event in self.protocol.events_received() if isinstance(event, Request)]
         words = why_not(asked[0])
         answer = self.protocol.reject(403, f"{words}\n") if words else self.protocol.accept(asked[0])
+        if answer.status_code != 101:
+            for name, value in headers.items():
+                answer.headers.pop(name, None)
+                answer.headers[name] = value
         with self.lock:
             self.protocol.send_response(answer)
             self._flush()

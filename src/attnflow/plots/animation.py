@@ -2,7 +2,6 @@
 
 import contextlib
 import html
-import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 from attnflow.checks import number, whole
 from attnflow.errors import InvalidInput, RunError
 from attnflow.flows import AbstractTrajectory
+from attnflow.folders import Folder
 from attnflow.meanfield import CellFlow, DensityFlow
 from attnflow.plots.density import look
 from attnflow.plots.density_scene import DensityScene
@@ -98,18 +98,22 @@ class Animation:
         kind = _format(path, format)
         from attnflow.plots import films
 
-        with _whole(path, kind) as partial:
+        folder = Folder(path.parent)
+        with _writing(path):
             if kind == "html":
-                partial.write_text(player_page(self, path.stem), encoding="utf-8")
+                folder.write(path.name, player_page(self, path.stem).encode())
             elif kind == "gif":
-                films.write_gif(partial, self, on_picture)
+                with folder.writing(path.name) as stream:
+                    films.write_gif(stream, self, on_picture)
             else:
-                films.write_mp4(partial, self, on_picture)
+                with folder.writing_path(path.name) as partial:
+                    films.write_mp4(partial, self, on_picture)
         return path
 
     def _repr_html_(self) -> str:
         page = html.escape(player_page(self, "animation"), quote=True)
-        return f'<iframe srcdoc="{page}" width="100%" height="{round(0.7 * self.width)}" frameborder="0"></iframe>'
+        size = f'width="100%" height="{round(0.7 * self.width)}" frameborder="0"'
+        return f'<iframe sandbox="allow-scripts" srcdoc="{page}" {size}></iframe>'
 
 
 def animate(
@@ -188,19 +192,14 @@ def _format(path: Path, format: str | None) -> str:
 
 
 @contextlib.contextmanager
-def _whole(path: Path, kind: str) -> Iterator[Path]:
-    """A file beside `path` that takes its place when it is written, and is removed when it is not."""
-    partial = path.with_name(f".{path.stem}.partial.{kind}")
+def _writing(path: Path) -> Iterator[None]:
+    """Turn failures of the disk into one sentence."""
     if not path.parent.is_dir():
         raise RunError(f"cannot write {str(path)!r} (there is no such folder); give another file.")
     try:
-        yield partial
-        os.replace(partial, path)
+        yield
     except OSError as error:
         raise RunError(f"cannot write {str(path)!r} ({error.strerror or error}); give another file.") from None
-    finally:
-        with contextlib.suppress(OSError):
-            partial.unlink()
 
 
 @contextlib.contextmanager

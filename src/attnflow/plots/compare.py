@@ -13,7 +13,7 @@ from attnflow.flows import AbstractTrajectory
 from attnflow.plots.energy import scale_of_counts
 from attnflow.plots.figure_data import FigureData
 from attnflow.plots.observables import NUMBERS
-from attnflow.plots.style import COLOURS, PAGE, say, styled
+from attnflow.plots.style import COLOURS, PAGE, literal, say, styled
 from attnflow.plots.times import TimeAxis, joined
 from attnflow.spaces import Sphere
 
@@ -39,7 +39,7 @@ def plot_several(flows: Sequence[Any] | Mapping[str, Any]) -> Any:
         for (name, several), colour, dashes in zip(members.items(), COLOURS, itertools.cycle(DASHES), strict=False):
             look: dict[str, Any] = {"color": colour, "ls": dashes, "lw": 1.3 if len(several) == 1 else 0.7}
             for k, data in enumerate(several):
-                label = _symbols(name) if k == 0 else None
+                label = literal(_symbols(name)) if k == 0 else None
                 _line(panels[0], axis, *_height(data, first), label=label, **look)
                 _line(panels[1], axis, data.log_time, _closeness(data, first), **look)
                 log_time, counts = data.counts

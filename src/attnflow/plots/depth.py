@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from attnflow.intervals import mean_ends
-from attnflow.plots.style import COLOURS, GREY, INK, PAGE, panel, say, styled
+from attnflow.plots.style import COLOURS, GREY, INK, PAGE, literal, panel, say, styled
 
 NETWORK = "network"
 THEORY = {"iid tokens": (GREY, ":"), "equiangular": (INK, "--")}
@@ -103,7 +103,7 @@ def draw_head_betas(dataset: Any) -> Any:
                 axes.scatter(layer + shift, values.ravel(), s=size, color=colour, lw=0, alpha=0.7)
                 known = np.isfinite(values).all(axis=1)
                 middle = np.median(values[known], axis=1)
-                axes.plot(some["layer"].values[known] + shift, middle, color=colour, ls=line, label=case)
+                axes.plot(some["layer"].values[known] + shift, middle, color=colour, ls=line, label=literal(case))
             axes.set(xlabel="layer", ylabel=label)
         left.axhline(0, color=GREY, lw=0.6)
         own = some["beta"].sel(case=shown[0]).mean("text")
@@ -144,7 +144,11 @@ def _draw(panels: dict[str, Any], *, xlabel: str, zero: bool = False, logarithmi
             axes.set(xlabel=xlabel)
             panel(axes, letter, name)
         fig.legend(
-            lines.values(), lines.keys(), loc="outside lower center", ncols=-(-len(lines) // rows), handlelength=2.4
+            lines.values(),
+            map(literal, lines),
+            loc="outside lower center",
+            ncols=-(-len(lines) // rows),
+            handlelength=2.4,
         )
         return fig
 

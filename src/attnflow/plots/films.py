@@ -2,7 +2,7 @@
 
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -16,7 +16,7 @@ SAMPLES = 24
 """Pictures whose colours make the palette."""
 
 
-def write_gif(path: Path, animation: Any, on_picture: Any = None) -> None:
+def write_gif(stream: BinaryIO, animation: Any, on_picture: Any = None) -> None:
     """A GIF that goes round and round, with one palette for all pictures and no dithering."""
     pictures = list(animation.pictures(on_picture))
     chosen = np.unique(np.linspace(0, len(pictures) - 1, SAMPLES).astype(int))
@@ -24,7 +24,7 @@ def write_gif(path: Path, animation: Any, on_picture: Any = None) -> None:
     frames = [_indexed(picture, palette) for picture in pictures]
     wait = np.diff(np.round(100 * np.append(0, np.cumsum(animation.ticks.seconds)))) * 10  # in whole hundredths
     frames[0].save(
-        path, format="GIF", save_all=True, append_images=frames[1:], duration=wait.astype(int).tolist(), loop=0,
+        stream, format="GIF", save_all=True, append_images=frames[1:], duration=wait.astype(int).tolist(), loop=0,
         optimize=True, disposal=1,
     )  # fmt: skip
 
@@ -42,7 +42,7 @@ def write_mp4(path: Path, animation: Any, on_picture: Any = None) -> None:
     command = [
         get_ffmpeg_exe(), "-y", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}",
         "-r", str(animation.fps), "-i", "-", "-vf", even, "-c:v", "libx264", "-crf", "18", "-pix_fmt", "yuv420p",
-        "-movflags", "+faststart", str(path),
+        "-movflags", "+faststart", "-f", "mp4", str(path),
     ]  # fmt: skip
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE, "process_group": 0}  # Ctrl-C is ours
     with subprocess.Popen(command, **pipes) as film:

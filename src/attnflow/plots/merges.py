@@ -10,7 +10,7 @@ from attnflow.checks import instance
 from attnflow.fields import Attention, Softmax
 from attnflow.flows import Merges
 from attnflow.observe import Survival, survival
-from attnflow.plots.style import COLOURS, COLUMN, GREY, INK, PAGE, blank, say, styled
+from attnflow.plots.style import COLOURS, COLUMN, GREY, INK, PAGE, blank, literal, say, styled
 from attnflow.theory.merging import log_first_merge_time
 
 LAST = 4
@@ -192,7 +192,7 @@ def draw_last(axes: Any, group: Group) -> None:
 def draw_groups(axes: Any, groups: list[Group], left: int) -> None:
     """One merge of several groups."""
     for group, colour in _coloured(groups):
-        _survival(axes, group.merge(left), colour, group.name)
+        _survival(axes, group.merge(left), colour, literal(group.name))
     axes.set_ylabel("share of systems before the merge")
     _finish(axes, f"{left + 1} → {left} clusters")
 
@@ -201,7 +201,7 @@ def draw_first_merge(axes: Any, groups: list[Group]) -> None:
     """The first merge of each group, and dashed what theory says of the same starts."""
     n, several = groups[0].log_time.shape[1] + 1, len(groups) > 1
     for group, colour in _coloured(groups):
-        _survival(axes, group.merge(n - 1), colour, group.name if several else "simulated")
+        _survival(axes, group.merge(n - 1), colour, literal(group.name) if several else "simulated")
     if axes.lines:
         for group, _ in _coloured(groups):
             _law(axes, group.alone, None if several else "pair alone")
@@ -221,7 +221,7 @@ def draw_quartiles(axes: Any, groups: list[Group]) -> None:
         rows = np.stack([group.merge(int(k)).quantile([0.25, 0.5, 0.75]).value for k in left])
         low, median, high = np.where(np.isfinite(rows), rows, np.nan).T
         axes.fill_between(left, low, high, color=colour, alpha=0.2, lw=0, label=None if several else "quartiles")
-        axes.plot(left, median, "o-", ms=3, lw=1.0, color=colour, label=group.name if several else "median")
+        axes.plot(left, median, "o-", ms=3, lw=1.0, color=colour, label=literal(group.name) if several else "median")
     n = groups[0].log_time.shape[1] + 1
     if n > MANY:
         axes.set_xscale("log")

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from attnflow.plots.style import INK
+from attnflow.plots.style import INK, literal
 
 LONGEST = 16
 """Letters of the name of a cluster."""
@@ -48,7 +48,7 @@ def draw_words(
             continue
         taken.append((low, high, y))
         axes.annotate(
-            word,
+            literal(word),
             tuple(middle + half * (x, y)),
             ((-1 if left else 1) * (2 + np.sqrt(area) / 2), 0),
             textcoords="offset points",

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from attnflow.plots.style import COLOURS, GREY, INK, PAGE, panel, styled
+from attnflow.plots.style import COLOURS, GREY, INK, PAGE, literal, panel, styled
 from attnflow.text import NextTokenDistribution
 
 SHOWN = 12
@@ -42,7 +42,7 @@ def draw_next_token(time: Any, along: NextTokenDistribution, words: Sequence[str
         at = np.arange(len(rows))
         right.barh(at, last[rows], height=0.62, color=COLOURS[0], label="end")
         right.plot(first[rows], at, "o", ms=4.5, mfc="white", mec=INK, mew=0.9, label="start")
-        right.set_yticks(at, [words[k].replace("$", r"\$") for k in rows])
+        right.set_yticks(at, [literal(words[k]) for k in rows])
         right.set(xlabel="probability $p(w)$", xlim=(0, None))
         right.legend(loc="lower right", bbox_to_anchor=(1.0, 0.97), ncols=2, handletextpad=0.4, columnspacing=0.8)
         for axes, letter, title in zip(

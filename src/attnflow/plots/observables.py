@@ -6,7 +6,7 @@ import numpy as np
 
 from attnflow.flows import AbstractResult, AbstractTrajectory
 from attnflow.meanfield import CellFlow, DensityFlow, PlacedFlow
-from attnflow.plots.style import COLOURS, PAGE, blank, styled
+from attnflow.plots.style import COLOURS, PAGE, blank, literal, styled
 from attnflow.plots.times import TimeAxis, frames_axis, log_times, time_axis
 
 MOST = 12
@@ -36,14 +36,14 @@ def observed(result: AbstractTrajectory | DensityFlow | CellFlow | PlacedFlow) -
 
 def draw_observables(result: AbstractTrajectory | DensityFlow | CellFlow | PlacedFlow) -> Any:
     """One panel per scalar observable against time; the members of a batch as thin lines."""
-    names = observed(result)[:MOST]
-    return _draw(result, {name: name.replace("_", " ") for name in names}, "this flow has no scalar observable")
+    names = {name: literal(name.replace("_", " ")) for name in observed(result)[:MOST]}
+    return _draw(result, names, "this flow has no scalar observable")
 
 
 def draw_numbers(flow: AbstractTrajectory) -> Any:
     """Energy, speed and spread, as far as they were kept, and the observables: what there is without positions."""
     kept = {name: words for name, words in NUMBERS.items() if name in flow.dataset}
-    names = kept | {name: name.replace("_", " ") for name in observed(flow)}
+    names = kept | {name: literal(name.replace("_", " ")) for name in observed(flow)}
     return _draw(flow, dict(list(names.items())[:MOST]), "this flow kept nothing that can be drawn")
 
 
@@ -65,7 +65,7 @@ def draw_rows(result: AbstractResult) -> Any:
             axes.plot(
                 at, some.T, color=COLOURS[0], lw=1.2 if len(some) == 1 else 0.5, marker="." if len(at) < 2 else ""
             )
-            axes.set(xlabel=dim, ylabel=name.replace("_", " "))
+            axes.set(xlabel=dim, ylabel=literal(name.replace("_", " ")))
         for axes in panels[len(shown) :]:
             axes.remove()
         return fig

@@ -2,8 +2,6 @@
 
 import base64
 import contextlib
-import importlib.resources
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -12,7 +10,7 @@ import numpy as np
 
 from attnflow.errors import InvalidInput
 from attnflow.plots.density_scene import DensityScene
-from attnflow.plots.page import as_page, as_svg
+from attnflow.plots.page import PLAYER, as_page, as_svg, json_for_script
 from attnflow.plots.scenes import PALE, TRAIL, TokenScene, lighter
 from attnflow.plots.snapshots import tilted_parallels
 from attnflow.plots.style import COLOURS, GREY, INK, PAGE, PALETTE
@@ -24,21 +22,12 @@ RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 def player(animation: Any) -> str:
     """The player as an element of a page; it loads nothing."""
-    script = importlib.resources.files("attnflow.plots").joinpath("player.js").read_text(encoding="utf-8")
-    svg, data = _still(animation), json.dumps(player_data(animation), separators=(",", ":"), allow_nan=False)
     return f"""<div class="player">
-<style>.player {{ margin: 1.5rem 0; }} .player .stage {{ position: relative; }}
-.player svg {{ display: block; width: 100%; height: auto; }}
-.player canvas {{ position: absolute; left: 0; top: 0; width: 100%; height: 100%; touch-action: pan-y; }}
-.player .controls {{ display: flex; gap: .8rem; align-items: center; }} .player input {{ flex: 1; }}
-.player button {{ width: 5rem; font: inherit; }}</style>
-<div class="stage">{svg}<canvas role="img" aria-label="animation of the flow"></canvas></div>
+<div class="stage">{_still(animation)}<canvas role="img" aria-label="animation of the flow"></canvas></div>
 <div class="controls"><button type="button">Play</button>
 <input type="range" min="0" value="0" step="1" aria-label="time"></div>
-<script>
-{script}
-attnflowPlayer(document.currentScript.parentElement, {data});
-</script></div>"""
+<script type="application/json">{json_for_script(player_data(animation))}</script>
+<script>{PLAYER}</script></div>"""
 
 
 def player_page(animation: Any, title: str) -> str:
@@ -112,9 +101,7 @@ def _still(animation: Any) -> str:
     """The figure without what moves or turns."""
     moving = [*animation.scene.moving(), *animation.scene.turning(), animation.label]
     with _hidden([*moving, *(part for cursor in animation.cursors for part in (cursor.line, cursor.dot))]):
-        text = as_svg(animation.figure)
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
-    return re.sub(r' xmlns(:\w+)?="[^"]*"', "", text).replace("xlink:href", "href")
+        return as_svg(animation.figure)
 
 
 @contextlib.contextmanager

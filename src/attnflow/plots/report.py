@@ -29,7 +29,7 @@ from attnflow.plots.members import member_counts, member_name, member_table, sum
 from attnflow.plots.merges import draw_first, draw_medians, draw_survival, grouped
 from attnflow.plots.observables import MOST, NUMBERS, draw_numbers, draw_observables, draw_rows, observed
 from attnflow.plots.overlaps import SAMPLE, draw_overlaps
-from attnflow.plots.page import as_page, as_svg, facts_table, table, toml_block, with_caption
+from attnflow.plots.page import as_page, as_svg, facts_table, save_figure, table, toml_block, with_caption
 from attnflow.plots.placed import draw_placed, draw_places
 from attnflow.plots.snapshots import draw_snapshots
 from attnflow.plots.staircase import draw_staircase
@@ -38,7 +38,7 @@ from attnflow.plots.summary import plot, summarise
 from attnflow.plots.times import written
 from attnflow.plots.tree import draw_tree
 from attnflow.random_layers import ConditionalDensity, GramPath
-from attnflow.runs.files import write_atomically, writing
+from attnflow.runs.files import writing
 from attnflow.runs.folder import Run
 from attnflow.runs.spec import spec_of
 
@@ -101,9 +101,9 @@ class Account:
     facts: dict[str, Any] = dataclasses.field(default_factory=dict)
     """For the table at the end of the page."""
     before: list[str] = dataclasses.field(default_factory=list)
-    """HTML above the figures."""
+    """HTML above the figures; texts in it are escaped, and scripts and styles in it have no effect."""
     after: list[str] = dataclasses.field(default_factory=list)
-    """HTML below the figures."""
+    """HTML below the figures, as above them."""
     player: str = ""
     """HTML of the animation, where there is one."""
     captions: dict[str, str] = dataclasses.field(default_factory=dict)
@@ -118,20 +118,20 @@ def draw_run(run: Run, result: Any, on_figure: Callable[[int, int], None] | None
     """
     account, pictures = checked_account(result.account()), dict[str, str]()
     with writing(run.path):
-        run.figures.mkdir(exist_ok=True)
+        run.folder.make("figures")
         for done, (name, figure) in enumerate(account.figures.items()):
             raise_if_interrupted()
             if on_figure is not None:
                 on_figure(done, len(account.figures))
             lay_out(figure)
-            figure.savefig(run.figures / f"{name}.pdf", metadata={"CreationDate": None})
+            save_figure(run.folder, f"figures/{name}.pdf", figure)
             if name == "summary":
-                figure.savefig(run.figures / "summary.png")
+                save_figure(run.folder, "figures/summary.png", figure)
             else:
                 pictures[name] = as_svg(figure)
         if on_figure is not None:
             on_figure(len(account.figures), len(account.figures))
-        write_atomically(run.report, _page(run, account, pictures).encode())
+        run.folder.write("report.html", _page(run, account, pictures).encode())
     return account.summary
 
 

@@ -137,6 +137,11 @@ def blank(words: str) -> Any:
         return fig
 
 
+def literal(text: Any) -> str:
+    """A text that somebody else wrote, for a figure: Matplotlib sees no formula between dollars in it."""
+    return str(text).replace("$", r"\$")
+
+
 def say(axes: Any, words: str) -> None:
     """Words in the place of a panel."""
     axes.axis("off")

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from attnflow.errors import InvalidInput
-from attnflow.plots.style import COLOURS, COLUMN, INK, shades, styled
+from attnflow.plots.style import COLOURS, COLUMN, INK, literal, shades, styled
 
 MOST_LINES = 12
 """Lines of one figure; more values make a heat map."""
@@ -54,7 +54,8 @@ def _lines(axes: Any, mean: Any, error: Any, x: str, by: str | None, theory: Any
     at = np.asarray(mean[x].values)
     for k, value in enumerate(values):
         line = mean if by is None else mean.isel({by: k})
-        name = None if by is None else f"{by} = {value:g}" if isinstance(value, int | float | np.number) else str(value)
+        number = isinstance(value, int | float | np.number)
+        name = None if by is None else f"{by} = {value:g}" if number else literal(value)
         axes.plot(at, line.values, marker="o", markersize=2, linewidth=0.8, color=colours[k], label=name)
         if error is not None:
             band = (error if by is None else error.isel({by: k})).values
@@ -93,7 +94,7 @@ def _name_values(axis: Any, values: np.ndarray) -> None:
     numbers = values.dtype.kind in "iuf"
     if len(values) > FEW and numbers:
         return
-    axis.set_ticks(values if numbers else range(len(values)), [f"{v:.3g}" if numbers else str(v) for v in values])
+    axis.set_ticks(values if numbers else range(len(values)), [f"{v:.3g}" if numbers else literal(v) for v in values])
     axis.set_ticks([], minor=True)
 
 

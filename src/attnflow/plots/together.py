@@ -19,7 +19,7 @@ from attnflow.plots.density import (
     map_axes,
     plain_numbers,
 )
-from attnflow.plots.style import COLOURS, COLUMN, INK, PAGE, say, styled
+from attnflow.plots.style import COLOURS, COLUMN, INK, PAGE, literal, say, styled
 from attnflow.tokens import Tokens
 from attnflow.transport import distance
 
@@ -115,7 +115,7 @@ def _paired(results: Sequence[Any] | Mapping[str, Any]) -> Pair:
     if space.dim != dim or not np.isfinite(space.volume):
         raise InvalidInput(f"the tokens are on {space} and the density on the sphere in R^{dim}; give both on one.")
     n = one.n if isinstance(one, Tokens) else one.dataset.sizes["token"]
-    names = (words[densities[0]] or "density", words[clouds[0]] or f"{n:,} tokens")
+    names = (literal(words[densities[0]] or "density"), literal(words[clouds[0]] or f"{n:,} tokens"))
     return Pair(view, [(0, one)], names, (0.0,)) if isinstance(one, Tokens) else _matched(view, one, names)
 
 

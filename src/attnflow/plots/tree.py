@@ -8,7 +8,7 @@ from attnflow.flows import AbstractTrajectory
 from attnflow.plots.figure_data import FEW, FigureData, Gathering
 from attnflow.plots.names import cluster_name
 from attnflow.plots.staircase import long_data
-from attnflow.plots.style import COLUMN, GREY, INK, styled
+from attnflow.plots.style import COLUMN, GREY, INK, literal, styled
 
 MOST_WORDS = 60
 """Tokens with labels that are all leaves of a tree of their own."""
@@ -107,7 +107,7 @@ def _order(leaves: Gathering, pairs: list[tuple[int, int]]) -> list[int]:
 
 def _names(leaves: Gathering, rows: list[int], masses: np.ndarray, words: list[str] | None) -> list[str]:
     if words is not None:
-        return [cluster_name([words[k] for k in np.flatnonzero(leaves.labels == name)]) for name in rows]
+        return [literal(cluster_name([words[k] for k in np.flatnonzero(leaves.labels == name)])) for name in rows]
     if leaves.merges == 0:
         return [str(name) for name in rows]
     if np.all(masses == masses[0]):

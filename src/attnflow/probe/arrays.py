@@ -1,5 +1,8 @@
 """Arrays from anywhere as NumPy arrays: torch tensors, JAX arrays, xarray and what else can become an array."""
 
+import hashlib
+import json
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,6 +12,8 @@ from attnflow.errors import InvalidInput
 
 DIMS = ("text", "layer", "head", "query", "token")
 """Names of dimensions of an xarray by which it is put into order; others, such as `key`, keep theirs at the end."""
+CHECKSUM = "attnflow_sha256"
+"""The entry of a file with the checksum of everything else in it."""
 
 
 def as_array(name: str, value: Any) -> np.ndarray:
@@ -48,3 +53,23 @@ def program_size(n: int) -> int:
     """The number of rows, at least n, for which a program is compiled, so that texts of similar lengths share it."""
     step = 32 if n <= 128 else 64
     return max(16, -(-n // step) * step) if n > 16 else 16
+
+
+def checksum(text: str, arrays: Mapping[str, np.ndarray]) -> str:
+    """SHA-256 of a description and of names, types, shapes and numbers of arrays.
+
+    Arguments:
+        text: what the file says about its arrays.
+        arrays: the arrays by name, in any order.
+    """
+    total = hashlib.sha256(text.encode("utf-8", "surrogatepass"))
+    for name in sorted(arrays):
+        array = plain(arrays[name])
+        total.update(json.dumps([name, array.dtype.str, list(array.shape)]).encode())
+        total.update(array.reshape(-1).view(np.uint8).data)
+    return total.hexdigest()
+
+
+def plain(array: np.ndarray) -> np.ndarray:
+    """The array row by row and little-endian, as files hold it."""
+    return array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)

@@ -125,7 +125,7 @@ class Comparison(AbstractResult):
         head = "".join(f"<th>{html.escape(case)}</th>" for case in self.cases)
         body = "".join(
             f"<tr><th style='text-align:left'>{html.escape(row.quantity)}</th>"
-            + "".join(f"<td>{html.escape(_with_interval(row.cells[case]))}</td>" for case in self.cases)
+            + "".join(f"<td>{html.escape(with_interval(row.cells[case]))}</td>" for case in self.cases)
             + "</tr>"
             for row in self.rows
         )
@@ -227,7 +227,8 @@ def _cell(values: np.ndarray, network: np.ndarray | None, resamples: int, seed: 
     return Cell(float(np.nanmean(values)), low, high, differs(away))
 
 
-def _with_interval(cell: Cell) -> str:
+def with_interval(cell: Cell) -> str:
+    """A mean with its interval in brackets, and a star where it differs from every null."""
     if not np.isfinite(cell.mean):
         return "–"
     interval = f" [{cell.low:.3g}, {cell.high:.3g}]" if np.isfinite(cell.low) else ""

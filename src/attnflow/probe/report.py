@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from attnflow.probe.comparison import NETWORK, Cell, Comparison
+from attnflow.probe.comparison import NETWORK, Cell, Comparison, with_interval
 
 SHOWN_TEXTS = 3
 """Texts whose clusters are written out."""
@@ -40,6 +40,8 @@ def account(found: Comparison) -> Any:
     plots = attnflow.plots
     figures: dict[str, Any] = found.figures() if found.dataset.sizes["text"] else {}
     summary = found.figures()[next(iter(figures))] if figures else plots.style.blank("nothing that has a figure")
+    heads = ["", *found.cases]
+    rows = [[row.quantity, *(with_interval(row.cells[case]) for case in found.cases)] for row in found.rows]
     return plots.Account(
         {"summary": summary, **figures},
         _numbers(found),
@@ -47,7 +49,8 @@ def account(found: Comparison) -> Any:
         after=[
             *_words(found),
             "<h2>Beside its nulls</h2>",
-            f"<div style='overflow-x:auto'>{found._repr_html_()}</div>",
+            f'<div class="wide">{plots.page.table(heads, rows)}</div>',
+            *(f"<p>{html.escape(remark)}</p>" for remark in found.remarks()),
         ],
         captions=CAPTIONS,
     )
@@ -92,7 +95,7 @@ def _words(found: Comparison) -> list[str]:
             said = "; ".join(_listed(one) for one in many[:SHOWN_CLUSTERS]) or "none"
             more = f"; and {len(many) - SHOWN_CLUSTERS} more" if len(many) > SHOWN_CLUSTERS else ""
             chain = "" if flag == 1 else " <i>(chains: not condensed)</i>"
-            parts.append(f"<tr><td>{int(state)}</td><td style='text-align:left'>{said}{more}{chain}</td></tr>")
+            parts.append(f"<tr><td>{int(state)}</td><td>{said}{more}{chain}</td></tr>")
         parts.append("</table>")
     return parts
 

@@ -44,6 +44,8 @@ class Stream:
     Attributes:
         hidden, attention, after_attention, ids, labels: tuples with one entry a text, or None.
         notes: what a reader of the numbers should know.
+        checked: of a stream from a file, True if it has the checksum that the file carries, False if the file carries
+            none (other programs and earlier versions write none); None for a stream that was made in memory.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class Stream:
         for text, states in enumerate(self.hidden):
             _check_parts(text, states, self.attention, self.after_attention, self.causal)
         self.notes = tuple(self._noticed())
+        self.checked: bool | None = None
 
     @property
     def texts(self) -> int:
@@ -147,7 +150,7 @@ class Stream:
         return Tokens(positions, present=present, dims=("text", "layer"), coordinates=labels)
 
     def save(self, path: str | Path) -> Path:
-        """Write the stream to a file, `.npz` or `.safetensors`, which `open_stream` reads."""
+        """Write the stream to a file, `.npz` or `.safetensors`, with a checksum; `open_stream` reads it."""
         from attnflow.probe.stored import write
 
         return write(self, Path(path))
@@ -160,22 +163,27 @@ class Stream:
 
     def _facts(self) -> dict[str, Any]:
         low, high = min(self.lengths), max(self.lengths)
+        checksums = {} if self.checked is None else {"checksum": "verified" if self.checked else "none in the file"}
         known = {
             "attention": self.attention,
             "after attention": self.after_attention,
             "ids": self.ids,
             "unembedding": self.unembedding,
         }
-        return {
-            "name": self.name or "unnamed",
-            "texts": self.texts,
-            "tokens": low if low == high else f"{low} to {high}",
-            "layers": self.layers,
-            "width": self.width,
-            "heads": self.heads,
-            "causal": self.causal,
-            "known": ", ".join(key for key, value in known.items() if value is not None) or "states alone",
-        } | {f"note {k + 1}": note for k, note in enumerate(self.notes)}
+        return (
+            {
+                "name": self.name or "unnamed",
+                "texts": self.texts,
+                "tokens": low if low == high else f"{low} to {high}",
+                "layers": self.layers,
+                "width": self.width,
+                "heads": self.heads,
+                "causal": self.causal,
+                "known": ", ".join(key for key, value in known.items() if value is not None) or "states alone",
+            }
+            | checksums
+            | {f"note {k + 1}": note for k, note in enumerate(self.notes)}
+        )
 
     def _of_texts(self, name: str, given: Any, rank: int) -> tuple[np.ndarray, ...] | None:
         """One array for each text; a list of layers is one text."""

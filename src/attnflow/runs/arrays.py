@@ -1,5 +1,7 @@
-"""The arrays of a run as an xarray Dataset that is read as it is used, each piece checked."""
+"""The arrays of a run as an xarray Dataset that is read as it is used, each piece checked; what its checkpoint says."""
 
+import hashlib
+import io
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -11,19 +13,20 @@ from xarray.core import indexing
 from attnflow.errors import RunCorrupted
 from attnflow.folders import Folder
 from attnflow.runs.chunks import FolderStore
+from attnflow.runs.files import ARRAYS, CHECKPOINT
 
-ARRAYS = "arrays.zarr"
-"""Name of the Zarr store in the folder of a run."""
 SCALAR = "scalar_"
 """How attributes begin that hold single numbers."""
 TABLES = "attnflow_tables"
 """The attribute that lists the dimensions of rows."""
 CODECS = {"bytes", "vlen-utf8", "zstd"}
 """What decodes the chunks of a run; a store that names something else is refused before that is looked up."""
-AGAIN = "run the spec.toml beside them again."
+MAGIC = b"attnflow checkpoint 2 "
+"""How a checkpoint begins."""
+AGAIN = "start the run again from its spec.toml in another folder."
 
 
-class Piecewise(BackendArray):  # type: ignore[misc]
+class Piecewise(BackendArray):
     """A Zarr array for xarray; what cannot be decoded is refused in a sentence.
 
     Arguments:
@@ -68,12 +71,11 @@ def open_arrays(folder: Folder, checksums: Mapping[str, str] | None = None) -> A
         for name, value in (checksums or {}).items()
         if name.startswith(ARRAYS + "/")
     }
-    store = FolderStore(folder.inside(ARRAYS), checksums=inside, read_only=True)
+    store = FolderStore(folder.inside(ARRAYS), checksums=inside or None, read_only=True)
     try:
-        _require_all(store)
+        names = _names(store)
         group = zarr.open_group(store, mode="r", zarr_format=3)
         attributes = dict(group.attrs)
-        names = [name for name in store.folder.entries() if store.folder.is_folder(name)]
         arrays = {name: _array(store, group, name) for name in names}
         variables = {
             name: (array.metadata.dimension_names, indexing.LazilyIndexedArray(Piecewise(array, str(store.folder))))
@@ -82,7 +84,7 @@ def open_arrays(folder: Folder, checksums: Mapping[str, str] | None = None) -> A
         beside = str(attributes.pop("coordinates", "")).split()
         is_label = {name: dims == (name,) or name in beside for name, (dims, _) in variables.items()}
         scalars = {
-            key.removeprefix(SCALAR): ((), float(attributes.pop(key)))
+            key.removeprefix(SCALAR): ((), float(str(attributes.pop(key))))
             for key in sorted(attributes)
             if key.startswith(SCALAR)
         }
@@ -104,11 +106,16 @@ def open_arrays(folder: Folder, checksums: Mapping[str, str] | None = None) -> A
         raise _unreadable(str(store.folder), error) from None
 
 
-def _require_all(store: FolderStore) -> None:
-    """Refuse a store that lacks a file it is known to have."""
-    missing = sorted(store.checksums.keys() - set(store.folder.names())) if store.checksums else []
-    if missing:
+def _names(store: FolderStore) -> list[str]:
+    """The names of the arrays of a store, sorted; refused if it lacks a file that it is known to have."""
+    names = store.folder.names()
+    if missing := sorted((store.checksums or {}).keys() - set(names)):
         raise RunCorrupted(f"{missing[0]!r} is missing from {str(store.folder)!r}; {AGAIN}")
+    return [
+        name.removesuffix("/zarr.json")
+        for name in store.checksums or names
+        if name.count("/") == 1 and name.endswith("/zarr.json")
+    ]
 
 
 def _array(store: FolderStore, group: Any, name: str) -> Any:
@@ -125,3 +132,31 @@ def _array(store: FolderStore, group: Any, name: str) -> Any:
 
 def _unreadable(where: str, error: Exception) -> RunCorrupted:
     return RunCorrupted(f"the arrays in {where!r} cannot be read ({error}); {AGAIN}")
+
+
+def read_checkpoint(folder: Folder) -> tuple[dict[str, Any], list[np.ndarray]]:
+    """What the checkpoint in the folder of a run says of it, and the leaves of the state."""
+    head, _, payload = folder.read(CHECKPOINT).partition(b"\n")
+    if head != MAGIC + hashlib.sha256(payload).hexdigest().encode():
+        where = str(folder.where(CHECKPOINT))
+        raise RunCorrupted(f"{where!r} was truncated or altered; the run cannot go on: {AGAIN}")
+    with np.load(io.BytesIO(payload)) as arrays:
+        facts = json.loads(str(arrays["facts"]))
+        return facts, [arrays[f"leaf{k}"] for k in range(len(facts["paths"]))]
+
+
+def reached(folder: Folder) -> str:
+    """How far a run that is under way has come at its last checkpoint, such as "time 2.5"; empty before the first.
+
+    Arguments:
+        folder: the folder of the run.
+    """
+    if not folder.is_file(CHECKPOINT):
+        return ""
+    rows = read_checkpoint(folder)[0]["committed"]
+    dataset, _ = open_arrays(folder)
+    return ", ".join(
+        f"{table} {float(dataset[table][count - 1]):g}" if table in dataset.coords else f"{count} rows of {table}"
+        for table, count in rows.items()
+        if count
+    )

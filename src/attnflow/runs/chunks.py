@@ -1,4 +1,4 @@
-"""The files of a Zarr store in a `Folder`: links are refused, and files are compared with checksums as they are read."""
+"""The files of a Zarr store in a `Folder`: links are refused, and content is compared with checksums as it is read."""
 
 import asyncio
 import hashlib

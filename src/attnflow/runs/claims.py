@@ -11,17 +11,24 @@ import contextlib
 import functools
 import json
 import os
+import secrets
 import socket
 import threading
 import time
-import uuid
 from collections.abc import Iterator
-from pathlib import Path
+from io import FileIO
+from pathlib import Path, PurePath
+from typing import Any
+
+from attnflow.errors import RunCorrupted
+from attnflow.folders import TEMPORARY, Folder
 
 BEAT = 5.0
 """Seconds between two signs of life."""
 PATIENCE = 60.0
 """Seconds without a sign of life after which a claim is taken over."""
+LONGEST = 4096
+"""Bytes of a claim that are read; its owner writes some 300."""
 
 
 @functools.lru_cache(maxsize=1)
@@ -61,55 +68,42 @@ def _alive(pid: int) -> str:
 
 
 class Claim:
-    """A claim that this process holds."""
+    """A claim that this process holds; `take` makes it.
 
-    def __init__(self, path: Path, descriptor: int):
-        self.path, self.descriptor, self.beats = path, descriptor, 0
+    Arguments:
+        folder: the folder of the claim.
+        name: what its file is called.
+        stream: the file, open for writing; whatever its name leads to by now.
+        facts: what the file says of its owner.
+    """
+
+    def __init__(self, folder: Folder, name: str, stream: FileIO, facts: dict[str, Any]):
+        self.folder, self.name, self.stream, self.facts, self.beats = folder, name, stream, facts, 1
 
     @classmethod
-    def take(cls, path: Path) -> "Claim | None":
-        """The claim, if nobody has it.
+    def take(cls, folder: Folder, name: str) -> "Claim | None":
+        """The claim if nobody has it, else None.
 
-        The file appears with its content, by a link: a file system without links gets an exclusive creation.
+        The file appears with its content in one step. Whoever finds its own words in it afterwards has the claim, even
+        where the answer of a file server was lost.
         """
-        own = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-        descriptor = os.open(own, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o644)
-        claim = cls(path, descriptor)
+        owner = {"machine": _machine(), "pid": os.getpid(), "born": _born(os.getpid()), "id": secrets.token_hex(16)}
+        words = _words(owner, 1)
+        folder.create(name, words)
         try:
-            claim.beat()
-            os.fsync(descriptor)
-            if claim._link(own):
-                return claim
-        except BaseException:
-            os.close(descriptor)
-            raise
-        finally:
-            with contextlib.suppress(OSError):
-                own.unlink()
-        os.close(descriptor)
-        return None
-
-    def _link(self, own: Path) -> bool:
-        try:
-            os.link(own, self.path)
-        except FileExistsError:
-            return os.stat(own).st_nlink == 2  # an answer of the server was lost: the link is there all the same
-        except OSError:
-            try:
-                exclusive = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o644)
-            except FileExistsError:
-                return False
-            os.close(self.descriptor)
-            self.descriptor = exclusive
-            self.beat()
-        return True
+            stream = folder.open_in_place(name)
+        except (FileNotFoundError, PermissionError):  # given back in between, or the claim of another user
+            return None
+        if stream.read() != words:
+            stream.close()
+            return None
+        return cls(folder, name, stream, owner)
 
     def beat(self) -> None:
         """A sign of life. It is written into the file itself, so that a claim that was taken over stays so."""
         self.beats += 1
-        facts = {"machine": _machine(), "pid": os.getpid(), "born": _born(os.getpid()), "beat": f"{self.beats:09d}"}
-        os.lseek(self.descriptor, 0, os.SEEK_SET)
-        os.write(self.descriptor, json.dumps(facts).encode())
+        self.stream.seek(0)
+        self.stream.write(_words(self.facts, self.beats))
 
     @contextlib.contextmanager
     def beating(self, every: float = BEAT) -> Iterator[None]:
@@ -131,11 +125,15 @@ class Claim:
 
     def release(self) -> None:
         """Give the claim back; one that another process has by now stays."""
-        with contextlib.suppress(OSError):
-            mine, there = os.fstat(self.descriptor), os.stat(self.path)
-            if (mine.st_dev, mine.st_ino) == (there.st_dev, there.st_ino):
-                self.path.unlink()
-        os.close(self.descriptor)
+        with contextlib.suppress(OSError, RunCorrupted), self.folder.open(self.name) as present:
+            if os.path.sameopenfile(self.stream.fileno(), present.fileno()):
+                self.folder.remove(self.name)
+        self.stream.close()
+
+
+def _words(facts: dict[str, Any], beats: int) -> bytes:
+    """The content of a claim after so many signs of life; its length stays."""
+    return json.dumps(facts | {"beat": f"{beats:09d}"}).encode()
 
 
 def claim_name(name: str) -> str:
@@ -143,15 +141,16 @@ def claim_name(name: str) -> str:
     return f".{name}.claim"
 
 
-def is_claim(path: Path) -> bool:
+def is_claim(path: PurePath) -> bool:
     """Whether a file is such a claim, or one on its way."""
     return path.name.startswith(".") and ".claim" in path.name
 
 
-def content(path: Path) -> bytes | None:
-    """What a claim says; None where there is none."""
+def content(folder: Folder, name: str) -> bytes | None:
+    """What a claim says; None where there is none. A link, a pipe or a device in its place is refused."""
     try:
-        return path.read_bytes()
+        with folder.open(name) as stream:
+            return stream.read(LONGEST)
     except OSError:
         return None
 
@@ -165,40 +164,44 @@ def owner_is_gone(seen: bytes) -> bool:
         return False
 
 
-def take_away(path: Path, seen: bytes) -> bool:
+def take_away(folder: Folder, name: str, seen: bytes) -> bool:
     """Remove the claim, if it still says what was `seen`: it is moved aside, which only one process can do."""
-    aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    aside = TEMPORARY + secrets.token_hex(8)
     try:
-        os.rename(path, aside)
+        folder.rename(name, aside)
     except OSError:
         return False
-    same = content(aside) == seen
-    if not same:  # its owner lives: put it back
+    is_same = content(folder, aside) == seen
+    if not is_same:  # its owner lives: put it back
         with contextlib.suppress(OSError):
-            os.link(aside, path)
+            folder.link(aside, name)
     with contextlib.suppress(OSError):
-        aside.unlink()
-    return same
+        folder.remove(aside)
+    return is_same
 
 
 class Watch:
-    """Looks at the claims of others, and takes away those that show no sign of life."""
+    """Looks at the claims of others, and takes away those that show no sign of life.
+
+    Arguments:
+        patience: seconds without a sign of life after which a claim is taken away.
+    """
 
     def __init__(self, patience: float = PATIENCE):
         self.patience = patience
-        self.seen: dict[Path, tuple[bytes, float]] = {}
+        self.seen: dict[tuple[Folder, str], tuple[bytes, float]] = {}
 
-    def is_free(self, path: Path) -> bool:
-        """Whether nobody has the claim, or its owner is dead and the claim was taken away."""
-        found = content(path)
-        if found is None:
-            self.seen.pop(path, None)
+    def is_free(self, folder: Folder, name: str) -> bool:
+        """True if nobody has the claim, or if its owner is dead and the claim was taken away."""
+        words = content(folder, name)
+        if words is None:
+            self.seen.pop((folder, name), None)
             return True
-        before, since = self.seen.get(path, (None, 0.0))
-        if found != before:
+        before, since = self.seen.get((folder, name), (None, 0.0))
+        if words != before:
             since = time.monotonic()
-            self.seen[path] = (found, since)
-        if owner_is_gone(found) or time.monotonic() - since >= self.patience:
-            self.seen.pop(path, None)
-            return take_away(path, found)
+            self.seen[folder, name] = (words, since)
+        if owner_is_gone(words) or time.monotonic() - since >= self.patience:
+            self.seen.pop((folder, name), None)
+            return take_away(folder, name, words)
         return False

@@ -10,15 +10,15 @@ from attnflow.errors import FlowFailed, InvalidInput, RunError
 from attnflow.flows import AbstractResult, AbstractWork, Control, Drive, Driven, Ending, Outcome, Progress
 from attnflow.interrupts import interruptible
 from attnflow.precision import full_precision
-from attnflow.runs.arrays import ARRAYS, open_arrays
+from attnflow.runs.arrays import open_arrays, read_checkpoint
 from attnflow.runs.described import Described
-from attnflow.runs.files import require_space, require_writable
-from attnflow.runs.folder import CHECKPOINT, Run
+from attnflow.runs.files import ARRAYS, CHECKPOINT, require_space, require_writable
+from attnflow.runs.folder import Run
 from attnflow.runs.lifecycle import attempt
 from attnflow.runs.plugins import Given, Plugins, joined
 from attnflow.runs.registry import REGISTRY
 from attnflow.runs.spec import Spec, spec_of
-from attnflow.runs.store import ZarrSink, read_checkpoint
+from attnflow.runs.store import ZarrSink
 
 Draw = Callable[[Run, Any], dict[str, Any]]
 

@@ -12,20 +12,10 @@ from typing import Any
 from attnflow.errors import RunError
 from attnflow.wording import bytes_shown
 
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Either the old file or the whole new one is there, whatever happens."""
-    temporary = path.with_name(path.name + ".tmp")
-    try:
-        with temporary.open("wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
+ARRAYS = "arrays.zarr"
+"""Name of the Zarr store in the folder of a run."""
+CHECKPOINT = "checkpoint"
+"""Name of the file there that holds the state after the last rows."""
 
 
 @contextlib.contextmanager
@@ -59,12 +49,6 @@ def require_space(path: Path, needed: int) -> None:
             f"the arrays need up to {bytes_shown(needed)}, but {str(there)!r} has {bytes_shown(free)} free; "
             "save fewer frames or choose another --out."
         )
-
-
-def checksum(file: Path) -> str:
-    """SHA-256 of a file."""
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def content_hash(table: dict[str, Any], plugins: Sequence[str]) -> str:

@@ -3,10 +3,11 @@
 import contextlib
 import dataclasses
 import json
+import time
 import tomllib
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from attnflow.errors import InvalidInput, RunCorrupted, RunError, RunExists, RunLocked
@@ -14,54 +15,14 @@ from attnflow.folders import Folder, is_temporary
 from attnflow.runs import locks
 from attnflow.runs.claims import is_claim
 from attnflow.runs.environment import environment
-from attnflow.runs.files import content_hash, writing
+from attnflow.runs.files import CHECKPOINT, content_hash, writing
+from attnflow.runs.manifests import FORMAT, damage
 from attnflow.wording import fresh_path, shown
 
-FORMAT = 3
-"""Of the folder: from 2 on the manifest has a digest; from 3 on `n` of clustered tokens counts all of them."""
-ENTRIES: dict[str, Any] = {
-    "format": int,
-    "name": str,
-    "status": str,
-    "spec_hash": str,
-    "created": str,
-    "wall_time": int | float,
-    "peak_memory": int | float,
-    "versions": dict,
-    "device": str,
-    "platform": str,
-    "dtype": str,
-}
-"""What every manifest has, and of which type."""
-OPTIONAL: dict[str, Any] = {
-    "checksums": dict,
-    "outcome": dict,
-    "summary": dict,
-    "steps": dict,
-    "plugins": list,
-    "becoming": dict,
-    "experiment": str,
-    "message": str,
-    "commit": str,
-    "processor": str,
-    "package": str,
-    "sources": str,
-    "finished": str,
-    "cpu_time": int | float,
-    "began": int | float,
-    "salt": int,
-    "frames": int,
-    "quick": bool,
-    "kind": str,
-}
-"""What it may have besides; None stands for nothing."""
-STATUSES = ("created", "running", "drawing", "interrupted", "failed", "extending", "finished")
 CREATING = {"spec.toml", ".lock"}
 """What a folder may hold before it is a run, beside temporary files: its manifest comes last."""
 STALE = 3600.0
 """Seconds after which a temporary file among the parts of an experiment is taken for one of a process that is gone."""
-CHECKPOINT = "checkpoint"
-"""Name of the file that holds the state after the last rows."""
 UNDER_WAY = ("created", "running", "drawing", "extending")
 """What the manifest of a run says while a process works on it."""
 
@@ -228,12 +189,15 @@ class Run:
         """The manifest as things stand now.
 
         A run whose process is gone, so that its lock is free, is interrupted; it has taken the time up to its last
-        checkpoint or part.
+        checkpoint or part. One that is under way has taken the time up to now.
         """
-        found = self.manifest()
-        if found.get("status") in UNDER_WAY and self.is_held() is False:
-            found |= {"status": "interrupted", "wall_time": self.wall_time(found)}
-        return found
+        manifest = self.manifest()
+        if manifest["status"] not in UNDER_WAY:
+            return manifest
+        if self.is_held() is False:
+            return manifest | {"status": "interrupted", "wall_time": self.wall_time(manifest)}
+        since = time.time() - manifest["began"] if manifest.get("began") is not None else 0.0
+        return manifest | {"wall_time": manifest["wall_time"] + max(0.0, since)}
 
     def is_held(self) -> bool | None:
         """Whether a process is writing the run at this moment; None where the file system does not tell."""
@@ -373,36 +337,7 @@ class Run:
     def _names(self) -> list[str]:
         """Names of the files that are sealed: a claim may be there while a process looks at a finished part."""
         beside = {"manifest.json", ".lock"}
-        return [name for name in self.folder.names() if not (name in beside or is_claim(PurePosixPath(name)))]
-
-
-def damage(manifest: Any) -> str:
-    """What is wrong with the content of a manifest; empty if nothing is."""
-    if not isinstance(manifest, dict):
-        return f"it is {shown(manifest)}"
-    for key, kind in ENTRIES.items():
-        if key not in manifest:
-            return f"it has no {key!r}"
-        if not isinstance(manifest[key], kind) or isinstance(manifest[key], bool):
-            return f"{key!r} is {shown(manifest[key])}"
-    if manifest["status"] not in STATUSES:
-        return f"'status' is {shown(manifest['status'])}"
-    for key, kind in OPTIONAL.items():
-        if manifest.get(key) is not None and not isinstance(manifest[key], kind):
-            return f"{key!r} is {shown(manifest[key])}"
-    outcome = manifest.get("outcome")
-    if outcome is not None and not all(isinstance(outcome.get(key), str) for key in ("ending", "message")):
-        return f"'outcome' is {shown(outcome)}"
-    for entry in manifest.get("plugins") or []:
-        if not isinstance(entry, dict) or not all(isinstance(entry.get(k), str) for k in ("file", "path", "sha256")):
-            return f"'plugins' has {shown(entry)}"
-    for key in ("checksums", "versions"):
-        if not all(isinstance(value, str) for value in (manifest.get(key) or {}).values()):
-            return f"{key!r} has an entry that is no text"
-    own = {key: value for key, value in manifest.items() if key != "digest"}
-    if manifest["format"] != 1 and manifest.get("digest") != content_hash(own, ()):
-        return "it was altered"
-    return ""
+        return [name for name in self.folder.names() if not (name in beside or is_claim(Path(name)))]
 
 
 def now() -> str:

@@ -7,6 +7,7 @@ import io
 import json
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -16,14 +17,11 @@ from attnflow.errors import RunCorrupted, RunError
 from attnflow.flows.outcome import Ending, Outcome
 from attnflow.flows.sink import AbstractSink, Checkpoint, Layout, Tables
 from attnflow.folders import Folder
-from attnflow.runs.arrays import ARRAYS, SCALAR, TABLES, open_arrays
+from attnflow.runs.arrays import AGAIN, MAGIC, SCALAR, TABLES, open_arrays, read_checkpoint
 from attnflow.runs.chunks import FolderStore
-from attnflow.runs.files import require_space, writing
-from attnflow.runs.folder import CHECKPOINT
+from attnflow.runs.files import ARRAYS, CHECKPOINT, require_space, writing
 
 LARGEST_CHUNK = 1 << 25
-MAGIC = b"attnflow checkpoint 2 "
-AGAIN = "start the run again from its spec.toml in another folder."
 
 
 class ZarrSink(AbstractSink):
@@ -34,14 +32,14 @@ class ZarrSink(AbstractSink):
     layout goes farther than it did.
 
     Arguments:
-        folder: the folder in which both lie; it exists.
+        folder: where both lie; made when the first rows are expected.
     """
 
     keeps_partial = False
 
-    def __init__(self, folder: Folder):
-        self.folder = folder
-        self.arrays = str(folder.where(ARRAYS))
+    def __init__(self, folder: Folder | str | Path):
+        self.folder = folder if isinstance(folder, Folder) else Folder(Path(folder))
+        self.arrays = str(self.folder.where(ARRAYS))
         """The path of the store, for messages."""
 
     def begin(self, layout: Layout) -> None:
@@ -53,6 +51,7 @@ class ZarrSink(AbstractSink):
                 self._grow()
                 return
             require_space(self.folder.where(), layout.size)
+            self.folder.make()
             self._create()
 
     def load(self, state: Any) -> Checkpoint | None:
@@ -181,7 +180,7 @@ class ZarrSink(AbstractSink):
 
     def _has_grown(self, array: Any, dims: tuple[str, ...], values: np.ndarray) -> bool:
         """True if the array begins `values`: it has them then, and was not without its old entries at any moment."""
-        count = len(array)
+        count = array.shape[0]
         if tuple(array.metadata.dimension_names) != tuple(dims) or array.shape[1:] != values.shape[1:]:
             return False
         is_text = values.dtype.kind == "U"
@@ -267,17 +266,6 @@ def checksummed() -> Any:
     from zarr.codecs import ZstdCodec
 
     return ZstdCodec(level=0, checksum=True)
-
-
-def read_checkpoint(folder: Folder) -> tuple[dict[str, Any], list[np.ndarray]]:
-    """What the checkpoint in the folder of a run says of it, and the leaves of the state."""
-    head, _, payload = folder.read(CHECKPOINT).partition(b"\n")
-    if head != MAGIC + hashlib.sha256(payload).hexdigest().encode():
-        where = str(folder.where(CHECKPOINT))
-        raise RunCorrupted(f"{where!r} was truncated or altered; the run cannot go on: {AGAIN}")
-    with np.load(io.BytesIO(payload)) as arrays:
-        facts = json.loads(str(arrays["facts"]))
-        return facts, [arrays[f"leaf{k}"] for k in range(len(facts["paths"]))]
 
 
 def _leaves(state: Any) -> list[tuple[str, np.ndarray]]:

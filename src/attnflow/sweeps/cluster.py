@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from attnflow.errors import AttnflowError, InvalidInput, MissingExtra, RunError
+from attnflow.folders import Folder
 from attnflow.runs.claims import PATIENCE, Watch, content
 from attnflow.sweeps import preload
 from attnflow.sweeps.execution import Tally, cores
@@ -318,7 +319,7 @@ class _Work:
             if is_done(self.tally.folder, unit):
                 self.busy.remove(unit)
                 self.tally.take({"unit": unit, "errors": 0})
-            elif self.watch.is_free(self.tally.folder / "claims" / unit):
+            elif self.watch.is_free(Folder(self.tally.folder, "claims"), unit):
                 self.busy.remove(unit)
                 self.queue.append(unit)
 
@@ -352,7 +353,7 @@ class _Work:
         if error is None:  # cancelled, or lost with its scheduler
             self.queue.append(unit)
             return
-        begun = not isinstance(error, KilledWorker) or content(self.tally.folder / "claims" / unit) is not None
+        begun = not isinstance(error, KilledWorker) or content(Folder(self.tally.folder, "claims"), unit) is not None
         self.deaths[unit] = self.deaths.get(unit, 0.0) + (1.0 if begun else WAITING)
         if self.deaths[unit] < DEATHS:
             self.queue.insert(0, unit)

