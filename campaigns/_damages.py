@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from _specimens import MARKUP, copy
 
 
@@ -249,8 +250,8 @@ PLANTED = {
     "run": ("spec.toml.tmp", "manifest.json.tmp", "report.html.tmp", "checkpoint.tmp", "figures", "figures/summary.png",
             "report.html", ".lock", ".attnflow-0123456789abcdef", "arrays.zarr/zarr.json.tmp", "plugin-x.py"),
     "experiment": ("claims.json.tmp", "manifest.json.tmp", "report.html.tmp", "parts/b.npz.tmp", "parts/.b.npz.claim",
-                   "parts/.b.npz.rows", "figures", "figures/tiny-mean.png", ".lock", "plugin-tiny_mean.py", "claims.json",
-                   "parts/c.npz"),
+                   "parts/.b.npz.rows", "figures", "figures/tiny-mean.png", ".lock", "plugin-tiny_mean.py",
+                   "claims.json", "parts/c.npz"),
     "sweep": ("results.zarr", "index.sqlite", "index.sqlite-journal", "index.sqlite-wal", "claims/collect", "journal",
               "shards", "claims", "sweep-2.json", "sweep.json.tmp", "results.zarr.tmp"),
 }  # fmt: skip
@@ -312,7 +313,8 @@ def _garbage(rng: random.Random, text: str) -> str:
     return rng.choice([
         "null", "[1, 2]", "{}", '"text"', "NaN", "1e999", "-Infinity", "{\"a\": 1, \"a\": 2}", "\0", "\ufeff" + text,
         text + text, "9" * 5000, '{"format": ' + "9" * 5000 + "}", "a.b = 1\na = 2", "".join(reversed(text)),
-        ".".join(["a"] * 20_000) + " = 1\n", text + "\n" + ".".join(["a"] * 5000) + " = 1\n", "a = 1979-05-27T07:32:00Z",
+        ".".join(["a"] * 20_000) + " = 1\n", text + "\n" + ".".join(["a"] * 5000) + " = 1\n",
+        "a = 1979-05-27T07:32:00Z",
     ])  # fmt: skip
 
 

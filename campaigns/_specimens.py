@@ -220,8 +220,9 @@ def _redrawn(path: Path) -> None:
 
 def _swept(over: dict[str, Any]) -> Callable[[Path], None]:
     def carry_on(path: Path) -> None:
-        import attnflow as af
         from tests.sweeps.tasks import unequal
+
+        import attnflow as af
 
         af.sweep(unequal, over, path, workers=2)
 
@@ -280,8 +281,10 @@ ACTIVITIES: dict[str, Activity] = {
     "sweep": Activity("sweep", "sweep", _swept(SWEPT)),
     "sweep wider": Activity("sweep", "sweep", _swept(WIDER), before="sweep"),
     "experiment": Activity("experiment", "experiment", _reproduced),
-    "stream npz": Activity("stream", "stream", _saved_stream, before="stream npz", suffix=".npz"),
-    "stream safetensors": Activity("stream", "stream", _saved_stream, before="stream safetensors", suffix=".safetensors"),
+    **{
+        f"stream {form}": Activity("stream", "stream", _saved_stream, before=f"stream {form}", suffix=f".{form}")
+        for form in ("npz", "safetensors")
+    },
     "certificate": Activity("certificate", "certificate", _saved_certificate, suffix=".json"),
 }  # fmt: skip
 """What is killed, by name."""

@@ -53,8 +53,9 @@ ACTIVE = {
 }  # fmt: skip
 """Weights of activities among deaths."""
 FOLDERS = {
-    "run solve": 12, "run solve_long": 6, "run evolve": 6, "run train": 8, "run probe": 8, "run fit": 4, "run labelled": 8,
-    "part solve": 6, "part train": 5, "part evolve": 3, "part probe": 5, "sweep": 12, "part sweep": 4, "experiment": 8,
+    "run solve": 12, "run solve_long": 6, "run evolve": 6, "run train": 8, "run probe": 8, "run fit": 4,
+    "run labelled": 8, "part solve": 6, "part train": 5, "part evolve": 3, "part probe": 5, "sweep": 12,
+    "part sweep": 4, "experiment": 8,
     "part experiment": 3, "stream npz": 5, "stream safetensors": 5, "certificate": 3, "certificate flow": 2,
 }  # fmt: skip
 """Weights of specimens among damages."""
@@ -88,13 +89,13 @@ class Place:
 
 def furnish(place: Place) -> None:
     """Make all specimens and their twins, once."""
-    import _specimens as s
-    from _doors import unfinished
+    from tests.sweeps.tasks import unequal
 
+    import _specimens as s
     import attnflow as af
+    from _doors import unfinished
     from attnflow import certify, experiments
     from attnflow.runs import execute
-    from tests.sweeps.tasks import unequal
 
     def once(path: Path, make: Any) -> None:
         if not path.exists():
@@ -189,7 +190,6 @@ class Worker:
         """Damage a copy of a specimen, and enter it by some doors."""
         import _damages as d
         import _doors
-        import _specimens as s
 
         rng = self.chance(case)
         name = rng.choices(list(FOLDERS), list(FOLDERS.values()))[0]
@@ -293,7 +293,7 @@ class Worker:
                 return
             import _specimens as s
 
-            numbers = {number: fraction for number, fraction in enumerate(copied.values())}
+            numbers = dict(enumerate(copied.values()))
             place = self.work / "dying"
             counts[name], states = _deaths.states(
                 s.ACTIVITIES[name], numbers, place, self.place.wholes, counts.get(name)
@@ -431,7 +431,6 @@ def names_of(options: argparse.Namespace) -> list[str]:
 def worker(options: argparse.Namespace, place: Place) -> None:
     """Do the cases of a part that are not done yet."""
     from _doors import limit_memory
-
     from attnflow.runs import claims
 
     claims.Watch.__init__.__defaults__ = (1.0,)  # type: ignore[misc]
@@ -579,8 +578,15 @@ def main() -> int:
     source = _record.of_folder(ROOT)
     quick = Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else Path(tempfile.gettempdir())
     place = Place(options.place or quick / f"attnflow-strangers-{options.seed}-{source}")
-    os.environ |= {"JAX_COMPILATION_CACHE_DIR": str(place.path / "compiled"), "TINY_LOG": os.devnull, "TINY": ""}
-    os.environ |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1", "MPLCONFIGDIR": str(place.path / "fonts")}
+    os.environ |= {
+        "JAX_COMPILATION_CACHE_DIR": str(quick / "attnflow-strangers-compiled"),
+        "TINY_LOG": os.devnull,
+        "TINY": "",
+    }
+    os.environ |= {
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1",
+        "MPLCONFIGDIR": str(quick / "attnflow-strangers-fonts"),
+    }
     os.environ |= {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}:{ROOT / 'campaigns'}", "STRANGERS": str(place.path)}
     os.environ |= {"ATTNFLOW_PROGRESS": "off", "JAX_PLATFORMS": "cpu"}
     sys.path.insert(0, str(ROOT / "campaigns"))
