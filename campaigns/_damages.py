@@ -95,7 +95,10 @@ def _on_bytes(change: Callable[[random.Random, bytes], bytes]) -> Way:
         path = chosen(rng, victim)
         if path is None or not path.stat().st_size:
             return None
-        path.write_bytes(change(rng, path.read_bytes()))
+        content = path.read_bytes()
+        if (altered := change(rng, content)) == content:
+            return None
+        path.write_bytes(altered)
         return shown(victim, path)
 
     return act
@@ -143,6 +146,8 @@ def _swapped(rng: random.Random, victim: Victim) -> str | None:
         return None
     partner = rng.choice(near)
     first, second = path.read_bytes(), partner.read_bytes()
+    if first == second:
+        return None
     path.write_bytes(second)
     partner.write_bytes(first)
     return f"{shown(victim, path)} and {shown(victim, partner)}"
@@ -159,6 +164,8 @@ def _of_twin(victim: Victim, path: Path) -> Path | None:
 def _replaced(rng: random.Random, victim: Victim) -> str | None:
     path = chosen(rng, victim)
     if path is None or victim.path.is_file() or (source := _of_twin(victim, path)) is None:
+        return None
+    if source.read_bytes() == path.read_bytes():
         return None
     path.write_bytes(source.read_bytes())
     return shown(victim, path)

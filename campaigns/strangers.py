@@ -60,7 +60,8 @@ FOLDERS = {
 }  # fmt: skip
 """Weights of specimens among damages."""
 RIGHT_WITH_LITTER = "right, with litter"
-"""Of a sweep: a temporary file or a claim of a process that was killed may stay, since another machine may own it."""
+"""Of a sweep or a file: a temporary file or a claim of a process that was killed may stay, since another process may
+own it."""
 NUMERICS = ("attnflow", "jax", "numpy", "xarray", "zarr", "numcodecs")
 COMPLETE = ("resume", "attnflow resume", "extend", "redraw", "report", "sweep")
 """Doors after which a folder must be whole."""
@@ -216,7 +217,8 @@ class Worker:
         forged = damage in d.FORGED
         answers = {}
         for door in ["read", *(door for door in choice if door in names)]:
-            text = self.printed(name, door, choice[door][1], source) if door.startswith(("show", "list")) else None
+            told = finished and door.startswith(("show", "list"))  # an unfinished folder may have lost its rows
+            text = self.printed(name, door, choice[door][1], source) if told else None
             partial = (not finished or family == "sweep") and door not in COMPLETE
             before = self.outside.state()
             outcome, detail = _doors.visit(choice[door][1], victim, references, text, forged, partial)
@@ -383,7 +385,7 @@ class Worker:
         if outcome == "refused":
             outcome = "not carried on"
         if outcome == "right" and (left := _litter(path, _path_of(self.place.wholes, whole))):
-            outcome, detail = (RIGHT_WITH_LITTER if activity.family == "sweep" else "litter"), left
+            outcome, detail = ("litter" if activity.family in ("run", "experiment") else RIGHT_WITH_LITTER), left
         if self.outside.state() != before:
             outcome, detail = "outside touched", detail
         return {"carry on": [outcome, detail]}
