@@ -6,9 +6,14 @@ import numpy as np
 import pytest
 import zarr
 
-from attnflow.errors import RunCorrupted
+from attnflow import certify, control
+from attnflow.errors import RunCorrupted, RunError
+from attnflow.fields import Drift
 from attnflow.folders import Folder, is_temporary, write_file
+from attnflow.probe import Stream
+from attnflow.probe.networks import random_network, save_network
 from attnflow.runs.chunks import FolderStore
+from attnflow.spaces import Euclidean
 
 STRANGE = "is a link, a pipe or a device"
 needs_links = pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")
@@ -155,3 +160,48 @@ def test_zarr_follows_no_links(folder, outside):
     (folder.path / "x" / "c" / "0").symlink_to(outside / "file")
     with pytest.raises(RunCorrupted, match=STRANGE):
         zarr.open_group(FolderStore(folder, read_only=True), mode="r")["x"][...]
+
+
+def write_certificate(path):
+    certify.dominant_degree((5.0, 5.1), 2).save(path)
+
+
+def write_schedule(path):
+    control.save(control.Schedule(Euclidean(2), [(Drift([1.0, 0.0]), 0.5)]), path)
+
+
+def write_stream(path):
+    Stream(np.ones((2, 3, 4))).save(path)
+
+
+def write_network(path):
+    save_network(random_network(layers=1, heads=2, width=4, vocabulary=4), path)
+
+
+WRITERS = {
+    "a.json": write_certificate,
+    "a.npz": write_schedule,
+    "b.npz": write_stream,
+    "a.safetensors": write_stream,
+    "b.safetensors": write_network,
+}
+
+
+@needs_links
+@pytest.mark.parametrize("name", WRITERS)
+def test_what_is_saved_anywhere_replaces_links_and_is_whole(name, outside, tmp_path, monkeypatch):
+    """Links lie where the file comes to, and where earlier versions began it; then the disk fails in the last step."""
+    place = tmp_path / "place"
+    place.mkdir()
+    links = [place / link for link in (name, f"{name}.part", f".{name}.part", f"{name}.tmp")]
+    for link in links:
+        link.symlink_to(outside / "file")
+    WRITERS[name](place / name)
+    saved = (place / name).read_bytes()
+    assert not (place / name).is_symlink()
+    assert sorted(place.iterdir()) == sorted(links)
+    monkeypatch.setattr(os, "replace", lambda *_, **__: os.stat(place / "nothing"))
+    with pytest.raises(RunError, match="cannot write"):
+        WRITERS[name](place / name)
+    assert (place / name).read_bytes() == saved
+    assert sorted(place.iterdir()) == sorted(links)

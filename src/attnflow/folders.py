@@ -19,7 +19,8 @@ from io import BufferedReader, FileIO
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from attnflow.errors import RunCorrupted
+from attnflow.errors import RunCorrupted, RunError
+from attnflow.reading import read_stream
 
 TEMPORARY = ".attnflow-"
 """How names of temporary files begin; 16 random digits follow. A process that is killed leaves one behind."""
@@ -27,6 +28,7 @@ FORBIDDEN = set("\0\\:") if os.name == "nt" else set("\0")
 """Characters that lead elsewhere than into the folder."""
 _READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+_APPEND = (_NEW & ~os.O_EXCL) | os.O_APPEND | getattr(os, "O_NONBLOCK", 0)
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _RELATIVE = {os.open, os.stat, os.mkdir, os.unlink, os.rmdir, os.rename, os.link} <= os.supports_dir_fd
 
@@ -54,10 +56,10 @@ class Folder:
         """The path of an entry, for messages and for programs that write to paths only."""
         return self.path.joinpath(*self._parts(name))
 
-    def read(self, name: str) -> bytes:
-        """The content of a file."""
+    def read(self, name: str, most: int | None = None) -> bytes:
+        """The content of a file; refused, as an `OSError`, if it has more than `most` bytes."""
         with self.open(name) as stream:
-            return stream.read()
+            return stream.read() if most is None else read_stream(stream, most)
 
     def open(self, name: str) -> BufferedReader:
         """A file, open for reading; refused if it is a link, a pipe or a device."""
@@ -90,6 +92,20 @@ class Folder:
             except OSError:  # a file system without hard links
                 return self._create_exclusively(place, holder, content)
             return True
+
+    def append(self, name: str, content: bytes) -> None:
+        """Add bytes to the end of a file, in one step; the file is made if there is none."""
+        with self._holder(name) as (place, holder):
+            try:
+                descriptor = os.open(place, _APPEND, 0o666, dir_fd=holder)
+            except OSError as error:
+                raise self._refusal(name, error) from None
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise self._strange(name)
+            os.write(descriptor, content)
+        finally:
+            os.close(descriptor)
 
     @contextlib.contextmanager
     def writing(self, name: str, *, durable: bool = True) -> Iterator[BinaryIO]:
@@ -206,6 +222,11 @@ class Folder:
         """Number of bytes of a file."""
         with self._holder(name) as (place, holder):
             return os.stat(place, dir_fd=holder, follow_symlinks=False).st_size
+
+    def changed(self, name: str) -> float:
+        """When a file was last changed, in seconds of the clock of the file system."""
+        with self._holder(name) as (place, holder):
+            return os.stat(place, dir_fd=holder, follow_symlinks=False).st_mtime
 
     def remove(self, name: str) -> None:
         """Remove a file, or a link, if it is there."""
@@ -336,6 +357,16 @@ def file_checksum(path: Path) -> str:
 def write_file(path: Path, content: bytes) -> None:
     """Put a file anywhere in one step; if a link is there, it is replaced and not followed."""
     Folder(path.parent).write(path.name, content)
+
+
+@contextlib.contextmanager
+def saving(path: Path) -> Iterator[None]:
+    """Turn failures to write one file, such as a full disk, into one sentence that names it."""
+    try:
+        yield
+    except OSError as error:
+        why = "there is no such folder" if not path.parent.is_dir() else error.strerror or str(error)
+        raise RunError(f"cannot write {str(path)!r} ({why}); give another file.") from None
 
 
 def _finish(stream: BinaryIO, durable: bool) -> None:

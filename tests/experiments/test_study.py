@@ -1,16 +1,20 @@
 """Parts: what is stored is what was made, once."""
 
 import dataclasses
+import json
+import os
 
 import numpy as np
 import pytest
 import xarray as xr
 
 import attnflow as af
-from attnflow.errors import InvalidInput, RunCorrupted
+from attnflow.errors import InvalidInput, RunCorrupted, RunError
 from attnflow.experiments import Study, open_part, reproduce, resume
 from attnflow.experiments.parts import pack
+from attnflow.folders import Folder
 from attnflow.runs import Run
+from tests.runs.boundaries import boundaries, remains
 from tests.runs.kinds import after
 
 
@@ -170,6 +174,88 @@ def test_an_experiment_is_cancelled_within_a_part_and_goes_on(tmp_path):
     run, claims = resume(tmp_path / "run", plugins=[tmp_path / "mine.py"])
     assert [claim.holds for claim in claims] == [True]
     assert run.manifest()["status"] == "finished"
+
+
+PLACES = ("parts", "parts/.one.claim", "parts/one.npz", "parts/one.rows")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")
+@pytest.mark.parametrize("kind", ["link to a file", "link to a folder", "pipe"])
+@pytest.mark.parametrize("place", PLACES)
+def test_a_study_of_somebody_else_leads_nowhere(place, kind, tmp_path):
+    """A link or a pipe in the folder is refused at once, and nothing outside is read or written."""
+    outside, path = tmp_path / "outside", tmp_path / "run" / place
+    (outside / "folder").mkdir(parents=True)
+    Study(outside).part("one", example)
+    before = contents(tmp_path)
+    path.parent.mkdir(parents=True)
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(outside / ("one.npz" if "file" in kind else "folder"))
+    with pytest.raises((RunCorrupted, RunError), match=r"is a link, a pipe or a device|cannot write"):
+        Study(Folder(tmp_path / "run").inside("parts")).part("one", tumbling())
+    assert {name: content for name, content in contents(tmp_path).items() if name.startswith("outside")} == before
+    assert list((outside / "folder").iterdir()) == []
+
+
+def test_a_study_needs_no_hard_links(tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise PermissionError(1, "no links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    Study(tmp_path).part("one", tumbling())
+    assert [path.name for path in tmp_path.iterdir()] == ["one.npz"]
+
+
+def test_equal_datasets_give_equal_bytes():
+    """However variables and attributes came together, and however the arrays lie in memory."""
+    x = np.arange(6.0).reshape(2, 3)
+    first = xr.Dataset({"x": (("a", "b"), x), "y": ("a", [1, 2])}, {"b": [1, 2, 3], "a": [0, 1]}, {"p": 1, "q": "r"})
+    second = xr.Dataset({"y": ("a", [1, 2]), "x": (("a", "b"), np.asfortranarray(x))}, {"a": [0, 1], "b": [1, 2, 3]})
+    second.attrs = {"q": "r", "p": 1}
+    assert first.identical(second)
+    assert pack(first) == pack(second)
+
+
+def contents(path):
+    """Names of all files of a run, and the bytes of its parts."""
+    files = {file.relative_to(path).as_posix(): file for file in path.rglob("*") if file.is_file()}
+    return {
+        name: file.read_bytes() if name.endswith(".npz") else b"" for name, file in files.items() if name != ".lock"
+    }
+
+
+def died(path):
+    """Make the claims in a copied folder those of a process that is gone."""
+    for claim in path.glob("parts/.*claim"):
+        if words := claim.read_bytes():
+            claim.write_text(json.dumps(json.loads(words) | {"born": "long ago"}))
+
+
+@pytest.fixture(scope="module")
+def deaths(tmp_path_factory):
+    """An experiment, the folder it leaves when nothing happens, and what a death at each change leaves of it."""
+    folder = tmp_path_factory.mktemp("deaths")
+    (folder / "mine.py").write_text(EXPERIMENT)
+    copy, states = remains(folder / "run", folder / "left")
+    with boundaries(folder / "run", copy):
+        reproduce(folder / "mine.py", folder / "run")
+    return folder / "mine.py", folder / "run", list(states.values())
+
+
+@pytest.mark.parametrize("phase", ["after the part", pytest.param("any", marks=pytest.mark.slow)])
+def test_an_experiment_that_died_leaves_the_files_of_one_that_did_not(phase, deaths):
+    file, whole, states = deaths
+    is_finished = [(path / "parts" / "flow.npz").exists() and not (path / "claims.json").exists() for path in states]
+    chosen = [path for path, late in zip(states, is_finished, strict=True) if late] if phase != "any" else states
+    assert sum((path / "parts" / "flow.rows").exists() for path in chosen) > 10
+    for path in chosen[:: 1 if phase == "any" else 4]:
+        died(path)
+        again = {"plugins": [file]} if (path / "manifest.json").exists() else None
+        run, _ = reproduce(file, path) if again is None else resume(path, **again)
+        run.verify()
+        assert contents(path) == contents(whole), path.name
 
 
 EXPERIMENT = '''"""Tokens that attract each other come closer.

@@ -185,7 +185,7 @@ def act(action, *arguments):
 
         source, path, calls = arguments
         if int(calls):
-            unit.place = die_after(int(calls), unit.place)
+            unit.write_shard = die_after(int(calls), unit.write_shard)
         if source == "function":
             af.sweep(order, {"beta": [1.0, 4.0], "seed": range(4)}, path)
         else:

@@ -1,10 +1,13 @@
-"""Attacks on the server of the lab, each with its refusal; of all attacks only the one on memory starts a process of the lab."""
+"""Attacks on the server of the lab, each with its refusal; those on memory and by strange values start a process of the lab."""
 
 import contextlib
 import http.client
+import json
+import re
 import socket
 import subprocess
 import sys
+import time
 
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -13,6 +16,7 @@ from websockets.sync.client import connect
 from attnflow import lab
 from attnflow.errors import InvalidInput
 from attnflow.lab import clients, limits
+from attnflow.lab import server as server_module
 from tests.lab.serving import served
 from tests.lab.test_python import PATIENCE, SPEC, children, client, start, told, wait
 
@@ -166,6 +170,137 @@ def test_a_message_has_a_bounded_number_of_frames(server):
             in_pieces(hasty, '{"credit": 1}', limits.PIECES + 1)
         assert code(hasty) == (1008, f"a message in more than {limits.PIECES} frames")
     wait(lambda: not server.talks)
+
+
+NO_JSON = [
+    "[" * 60_000,
+    '{"start": {"number": ' + "[" * 900 + "]" * 900 + "}}",
+    '{"start": {"number": ' + "9" * 60_000 + "}}",
+    '{"start": {"number": 1, "number": NaN}}',
+    '{"start": {}, "start": []}',
+    '{"credit": 1, "set": {"beta": 1}}',
+    *(f'{{"set": {{"beta": {beta}}}}}' for beta in ("NaN", "-Infinity", "1e999", "9" * 4000, "[" * 900 + "]" * 900)),
+]
+
+
+@pytest.mark.parametrize("message", NO_JSON, ids=range(len(NO_JSON)))
+def test_what_json_cannot_hold_ends_the_talk_with_a_sentence(server, monkeypatch, message):
+    monkeypatch.setattr(clients, "COMMAND", ["no process is started"])
+    with client(server) as socket_:
+        socket_.send(message)
+        ending, reason = code(socket_)
+        assert ending == 1008
+        assert reason
+    wait(lambda: not server.talks)
+
+
+def spec(**changes):
+    """The specification SPEC as JSON, with entries of its field, tokens or work that are JSON already."""
+    text = json.dumps(SPEC)
+    for key, value in changes.items():
+        assert f'"{key}": ' in text
+        text = re.sub(rf'"{key}": [\d.]+', lambda _, key=key, value=value: f'"{key}": {value}', text)
+    return text
+
+
+NESTED = "[" * 400 + "]" * 400
+STRANGE = [
+    *(f'"spec": {spec(beta=beta)}' for beta in ("NaN", "Infinity", "1e999", "null", NESTED, f"[{'9' * 4000}]")),
+    *(f'"spec": {spec(until=until)}' for until in ("NaN", "1e999", "9" * 4000)),
+    *(f'"spec": {spec(seed=seed)}' for seed in ("NaN", "9" * 400, str(2**53 + 1))),
+    f'"spec": {spec(n="1e999")}',
+    f'"spec": {spec()[:-1]}, "name": "\\ud800"}}',
+    f'"spec": {NESTED}',
+    f'"spec": {spec()}, "spec": {{"probe": {{"network": "/etc/passwd", "texts": ["a b"]}}}}',
+    *(f'"spec": {spec()}, "axes": {axes}' for axes in ("NaN", "[NaN, 0]", "[0, 1e999]", NESTED, f"[0, {'9' * 4000}]")),
+    *(f'"spec": {spec()}, "then": {then}' for then in ("[[NaN, 1]]", "[[0, NaN]]", f"[[{'9' * 400}, 1]]", NESTED)),
+    *(f'"run": {run}' for run in ("NaN", NESTED, '"/etc"')),
+    f'"save": NaN, "spec": {spec()}',
+]
+
+
+def test_strange_values_are_refused_in_a_sentence_and_the_process_goes_on(server):
+    """Numbers that JSON or an array cannot hold, deep lists, repeated keys: one process refuses them all."""
+    with client(server) as socket_:
+        for number, message in enumerate(STRANGE):
+            socket_.send(f'{{"start": {{"number": {number}, {message}}}}}')
+            answer = told(socket_, "error", "begun", "ended")
+            assert answer.get("number") == number, (message[:80], answer)
+            assert not re.search(r"Error:|has ended", answer["error"]), (message[:80], answer)
+        socket_.send('{"forms": 1}')
+        assert "solve" in told(socket_, "forms", "error")["forms"]["kinds"]
+        assert len(children()) == 1
+    wait(lambda: not children())
+
+
+def is_served(server):
+    host = server.hosts[0]
+    return raw(server, f"GET / HTTP/1.1\r\nHost: {host}\r\n\r\n") == "HTTP/1.1 200 OK"
+
+
+def test_slow_clients_keep_the_page_from_nobody(monkeypatch):
+    """More of them than there are places: the oldest make way, whether they are silent or send a byte now and then."""
+    monkeypatch.setattr(server_module, "CONNECTIONS", 4)
+    monkeypatch.setattr(server_module, "PATIENCE", 3600.0)
+    with served(lab.Server()) as server, contextlib.ExitStack() as stack:
+        slow = []
+        for _ in range(3):
+            for beginning in (b"", b"G", b"GET / HTTP/1.1\r\nHost:", f"GET /socket?token={server.token}".encode()):
+                plug = socket.create_connection(server.server_address, timeout=PATIENCE)
+                slow.append(stack.enter_context(plug))
+                plug.sendall(beginning)
+            assert is_served(server)
+            assert len(server.waiting) <= 4
+        for plug in slow[:-4]:
+            with contextlib.suppress(ConnectionResetError):
+                assert plug.recv(100) == b""
+
+
+@pytest.mark.parametrize("beginning", ["", "GET / HTTP/1.1\r\nHost: ", "GET /socket?token="])
+def test_the_time_of_a_request_is_that_of_all_its_bytes(monkeypatch, beginning):
+    """A client that sends bytes often enough for every read is sent away all the same."""
+    monkeypatch.setattr(server_module, "PATIENCE", 1.0)
+    with served(lab.Server()) as server, socket.create_connection(server.server_address) as plug:
+        plug.settimeout(0.05)
+        plug.sendall(beginning.encode())
+        end = time.monotonic() + PATIENCE / 4
+        with contextlib.suppress(ConnectionError):
+            while time.monotonic() < end:
+                with contextlib.suppress(TimeoutError):
+                    assert plug.recv(100) == b""
+                    break
+                plug.sendall(b"x")
+        assert time.monotonic() < end
+        wait(lambda: not server.waiting)
+
+
+def test_every_answer_has_a_policy_and_two_hosts_are_refused(server):
+    own = server.hosts[0]
+    token = f"GET /socket?token=x HTTP/1.1\r\nHost: {own}\r\n{KEYS}\r\n"
+    requests = {
+        200: f"GET / HTTP/1.1\r\nHost: {own}\r\n\r\n",
+        404: f"GET /none HTTP/1.1\r\nHost: {own}\r\n\r\n",
+        403: f"GET / HTTP/1.1\r\nHost: {own}\r\nHost: evil.example\r\n\r\n",
+        501: f"POST / HTTP/1.1\r\nHost: {own}\r\n\r\n",
+        400: "GET / HTTP/x\r\n\r\n",
+        505: "GET / HTTP/2.0\r\n\r\n",
+        414: f"GET /{'x' * 70_000} HTTP/1.1\r\n\r\n",
+        431: f"GET / HTTP/1.1\r\nHost: {'x' * 70_000}\r\n\r\n",
+    }
+    for status, text in [*requests.items(), (403, requests[403].replace("GET / ", "GET /main.js ")), (403, token)]:
+        with socket.create_connection(server.server_address, timeout=PATIENCE) as plug:
+            plug.sendall(text.encode())
+            with plug.makefile("rb") as stream:
+                assert stream.readline().split()[1] == str(status).encode()
+                headers = http.client.parse_headers(stream)
+        policy = headers.get_all("Content-Security-Policy")
+        assert len(policy) == 1
+        assert policy[0].startswith("default-src 'none'; ")
+        assert "unsafe" not in policy[0]
+        assert headers.get_all("X-Content-Type-Options") == ["nosniff"]
+        assert headers.get_all("Referrer-Policy") == ["no-referrer"]
+        assert len(headers.get_all("Content-Type")) == 1
+        assert status == 200 or headers["Content-Type"].startswith("text/plain")
 
 
 NUMBERS = ["NaN", "Infinity", "-Infinity", "1e999", "1.5", "true", '"1"', "[1]", str(2**53)]

@@ -52,7 +52,8 @@ def same(one, other):
         left, right = one[name].values, other[name].values
         assert left.dtype == right.dtype
         assert left.shape == right.shape
-        assert left.tobytes() == right.tobytes(), name
+        left, right = (values.tolist() if values.dtype.kind in "OTU" else values.tobytes() for values in (left, right))
+        assert left == right, name
     return True
 
 

@@ -1,7 +1,6 @@
 """A sweep folder: what is done is not done again, what is refused leaves it as it was, and it is read without attnflow."""
 
 import errno
-import json
 import os
 import pickle
 import shutil
@@ -12,8 +11,10 @@ import xarray as xr
 
 import attnflow as af
 from attnflow.errors import InvalidInput, RunCorrupted, RunError
+from attnflow.folders import Folder
 from attnflow.sweeps import collection, execution, shards
 from attnflow.sweeps.journal import events
+from attnflow.sweeps.sealed import sealed, unsealed
 from attnflow.sweeps.shards import Shard
 from tests.sweeps.tasks import same, unequal
 
@@ -95,7 +96,7 @@ def test_missing_shards_are_done_again_and_caches_are_made_again(finished, tmp_p
     sorted((folder / "shards").iterdir())[0].unlink()
     assert sweep.status.missing == 1
     assert sweep.dataset["done"].values.sum() in (6, 7)
-    (folder / "index.sqlite").write_bytes(b"no database")
+    (folder / "index.json").write_bytes(b"no table")
     shutil.rmtree(folder / "results.zarr")
     af.sweep(unequal, OVER, folder)
     assert same(sweep.dataset, before)
@@ -145,7 +146,7 @@ class Evil:
 
 def hostile(kind, folder):
     shard = sorted((folder / "shards").iterdir())[0]
-    plan = json.loads((folder / "sweep.json").read_text())
+    plan = unsealed("sweep.json", (folder / "sweep.json").read_bytes())
     if kind == "pickle":
         np.savez(shard, about=np.array([Evil()], dtype=object))
     elif kind == "pickled file":
@@ -156,10 +157,10 @@ def hostile(kind, folder):
         shard.write_bytes(sorted((folder / "shards").iterdir())[1].read_bytes())
     elif kind == "paths":
         plan["units"][0]["names"] = ["../../../../etc/passwd"]
-        (folder / "sweep.json").write_text(json.dumps(plan))
+        (folder / "sweep.json").write_bytes(sealed("sweep.json", plan))
     elif kind == "points":
         plan["units"][0]["points"] = [10**9]
-        (folder / "sweep.json").write_text(json.dumps(plan))
+        (folder / "sweep.json").write_bytes(sealed("sweep.json", plan))
     else:
         (folder / "sweep.json").write_text("{")
 
@@ -168,7 +169,7 @@ def hostile(kind, folder):
 def test_a_hostile_folder_is_refused_in_one_sentence(kind, finished, tmp_path):
     folder = tmp_path / "copy"
     shutil.copytree(finished, folder)
-    (folder / "index.sqlite").unlink()
+    (folder / "index.json").unlink()
     hostile(kind, folder)
     with pytest.raises(RunCorrupted) as refusal:
         af.open_sweep(folder).dataset  # noqa: B018
@@ -193,7 +194,7 @@ def test_results_grow_while_the_sweep_runs(tmp_path, monkeypatch):
 
 def test_arrays_of_shards_are_plain(finished):
     for path in (finished / "shards").iterdir():
-        with Shard(path) as shard:
+        with Shard(Folder(path.parent), path.name) as shard:
             assert all(shard.arrays(k).dtype.kind in "fU" for k in range(len(shard.layout)))
 
 

@@ -8,7 +8,9 @@ from typing import Any, NoReturn
 
 from attnflow.certify.checking.words import statement
 from attnflow.errors import InvalidInput
-from attnflow.folders import write_file
+from attnflow.folders import saving, write_file
+from attnflow.parsing import parse_json
+from attnflow.reading import read_text
 from attnflow.wording import fresh_path
 
 FORMAT = 1
@@ -57,14 +59,15 @@ class Certificate:
         """Write the certificate as JSON to a new file; floats are written so that they are read back exactly."""
         where = fresh_path("path", Path(path))
         text = json.dumps(self.to_json(), separators=(",", ":"), allow_nan=False) + "\n"
-        write_file(where, text.encode())
+        with saving(where):
+            write_file(where, text.encode())
         return where
 
     @classmethod
     def load(cls, path: str | Path) -> "Certificate":
         """Read a saved certificate, without checking what it says."""
         try:
-            found = json.loads(Path(path).read_text(encoding="utf-8"))
+            found = parse_json(read_text(path))
             fields = (found["kind"], found["statement"], tuple(found["assumes"]), found["claims"], found["data"])
             return cls(*fields, found.get("enclosures", {}))
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:

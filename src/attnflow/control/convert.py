@@ -6,12 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from attnflow.archives import open_npz
 from attnflow.control.schedule import Schedule
-from attnflow.errors import InvalidInput, RunError
+from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField, Affine, Drift, MeanAttention, Perceptron, PerLayer, ReluUnit
 from attnflow.fields.exact.in_turn import InTurn
 from attnflow.flows import Layers
-from attnflow.folders import Folder
+from attnflow.folders import Folder, saving
+from attnflow.reading import open_file
 from attnflow.spaces import AbstractSpace, Euclidean, Sphere
 from attnflow.special.quotients import host_expm1_ratio
 
@@ -102,18 +104,15 @@ def save(schedule: Schedule, path: str | os.PathLike[str]) -> Path:
         "row": np.asarray(schedule.field.row),
         "durations": schedule.durations,
     }
-    try:
-        with Folder(target.parent).writing(target.name) as file:
-            np.savez_compressed(file, allow_pickle=False, **data)
-    except OSError as error:
-        raise RunError(f"cannot write {str(target)!r} ({error.strerror or error}); give another file.") from None
+    with saving(target), Folder(target.parent).writing(target.name) as file:
+        np.savez_compressed(file, allow_pickle=False, **data)
     return target
 
 
 def load(path: str | os.PathLike[str]) -> Schedule:
     """Read a schedule that `save` has written."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with open_file(path) as stream, open_npz(stream) as file:
             data = {name: file[name] for name in file.files}
         if int(data["format"]) != FORMAT:
             raise InvalidInput(f"{path} has format {int(data['format'])}; this version reads {FORMAT}.")

@@ -6,7 +6,7 @@ import functools
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -124,7 +124,7 @@ class Study:
             for entry in self.folder.entries():
                 if entry.endswith(ROWS):
                     self.folder.remove_folder(entry)
-                elif is_claim(PurePosixPath(entry)) or is_temporary(entry):
+                elif is_claim(Path(entry)) or is_temporary(entry):
                     self.folder.remove(entry)
 
     def _make(self, name: str, make: "Callable[[], xr.Dataset] | AbstractWork") -> None:

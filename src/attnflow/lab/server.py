@@ -175,10 +175,10 @@ class Server(http.server.ThreadingHTTPServer):
         with contextlib.suppress(Closed):
             if not connection.accept(self._why_not, HEADERS, PATIENCE):
                 return
-            self._leave(request)
             if not self.clients.acquire(blocking=False):
                 connection.close(CloseCode.TRY_AGAIN_LATER, f"the lab has {limits.CLIENTS} clients already")
                 return
+            self._leave(request)
             self.talks.add(connection)
             try:
                 Client(connection, self.runs).talk()
@@ -205,6 +205,7 @@ class Server(http.server.ThreadingHTTPServer):
 class _Handler(http.server.BaseHTTPRequestHandler):
     server: Server
     protocol_version = "HTTP/1.1"
+    default_request_version = "HTTP/1.0"  # of HTTP/0.9 answers have no headers
     timeout = PATIENCE
 
     def handle_one_request(self) -> None:

@@ -3,18 +3,20 @@
 import inspect
 import json
 import os
-import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from attnflow.archives import open_npz
 from attnflow.checks import shown
-from attnflow.errors import InvalidInput, MissingExtra, RunError, TooLarge
-from attnflow.feasible import require_memory
-from attnflow.folders import Folder
+from attnflow.errors import InvalidInput, MissingExtra, TooLarge
+from attnflow.folders import Folder, saving
+from attnflow.parsing import parse_json
 from attnflow.probe.arrays import CHECKSUM, checksum, plain
 from attnflow.probe.stream import Stream
+from attnflow.reading import open_file
 
 PARTS = ("hidden", "attention", "after_attention", "ids")
 """Arrays that a stream has for each text: `hidden` of one text, or `hidden.0`, `hidden.1` of several."""
@@ -75,21 +77,31 @@ def write(stream: Stream, file: Path) -> Path:
     said = {"name": stream.name, "causal": stream.causal, "facts": stream.facts, CHECKSUM: True}
     text = json.dumps(said | {"labels": labels[0] if labels and stream.one_text else labels}, default=str)
     about = {DESCRIPTION: text, CHECKSUM: checksum(text, arrays)}
-    folder = Folder(file.parent)
-    try:
-        if file.suffix == ".npz":
-            with folder.writing(file.name) as target:
-                np.savez(target, **{name: np.array(words) for name, words in about.items()}, **arrays)  # type: ignore[arg-type]
-        elif file.suffix == ".safetensors":
-            library = _library()
-            with folder.writing_path(file.name) as path:
-                library.numpy.save_file(arrays, path, metadata=about)
-        else:
-            raise InvalidInput(f"`path` is {shown(str(file))}; end it in .npz or .safetensors.")
-    except OSError as error:
-        why = "there is no such folder" if not file.parent.is_dir() else error.strerror or str(error)
-        raise RunError(f"cannot write {str(file)!r} ({why}); give another file.") from None
+    if file.suffix == ".npz":
+        stored: Any = {name: np.array(words) for name, words in about.items()} | arrays
+        with saving(file), Folder(file.parent).writing(file.name) as target:
+            np.savez(target, **stored)
+    elif file.suffix == ".safetensors":
+        write_safetensors(file, arrays, about)
+    else:
+        raise InvalidInput(f"`path` is {shown(str(file))}; end it in .npz or .safetensors.")
     return file
+
+
+def write_safetensors(file: Path, arrays: Mapping[str, np.ndarray], about: Mapping[str, str]) -> None:
+    """Write arrays and texts to a file of safetensors, which is there whole or not at all.
+
+    Arguments:
+        file: where it comes to.
+        arrays: the tensors by name.
+        about: the metadata by name.
+    """
+    library = _library()
+    with saving(file), Folder(file.parent).writing_path(file.name) as path:
+        try:
+            library.numpy.save_file(dict(arrays), path, metadata=dict(about))
+        except library.SafetensorError as error:  # of a full disk, too
+            raise OSError(str(error)) from None
 
 
 Content = tuple[dict[str, np.ndarray], str | None, str | None]
@@ -98,13 +110,8 @@ Content = tuple[dict[str, np.ndarray], str | None, str | None]
 
 def _read_npz(file: Path) -> Content:
     try:
-        with file.open("rb") as opened:
-            with zipfile.ZipFile(opened) as archive:  # a few bytes may stand for any number of zeros
-                unpacked = sum(entry.file_size for entry in archive.infolist())
-            require_memory(unpacked, f"the arrays of {file.name}", "save fewer layers or texts in a file")
-            opened.seek(0)
-            with np.load(opened, allow_pickle=False) as stored:
-                arrays = {name: stored[name] for name in stored.files}
+        with open_file(file) as opened, open_npz(opened) as stored:
+            arrays = {name: stored[name] for name in stored.files}
     except TooLarge:
         raise
     except Exception as error:  # zipfile, zlib and NumPy each raise their own
@@ -126,7 +133,7 @@ def _read_safetensors(file: Path) -> Content:
 
 def _said(file: Path, text: str) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        found = parse_json(text)
         return {key: found[key] for key in ("name", "causal", "facts", "labels", CHECKSUM) if key in found}
     except (ValueError, TypeError, RecursionError):
         raise InvalidInput(f"{file.name} has a description that is no JSON; write it again by Stream.save.") from None

@@ -3,34 +3,53 @@
 The dimensions are the axes of the sweep, with the swept keys as coordinates, and then those of a task. Arrays of
 different sizes are filled up with NaN. Whole numbers and truth values become floats, so that NaN can say "not there".
 `xarray.open_zarr(folder / "results.zarr", consolidated=False)` reads it without attnflow.
+
+`results.json` beside it has the size and the SHA-256 of every file of the store, and the content of the shards that are
+in it. It is written last. A store that does not fit to it, to the plan or to the shards is made anew.
 """
 
+import asyncio
+import contextlib
+import errno
+import functools
 import hashlib
 import itertools
-import json
 import math
 import os
-import shutil
+import re
+import secrets
 import time
-import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from zarr.abc.store import ByteRequest
+from zarr.core.buffer import Buffer, BufferPrototype
 
-from attnflow.folders import Folder
+from attnflow.errors import RunCorrupted, RunError
+from attnflow.folders import TEMPORARY, Folder
+from attnflow.runs.chunks import FolderStore
 from attnflow.runs.claims import PATIENCE, Claim, Watch
+from attnflow.runs.store import checksummed
 from attnflow.sweeps.index import Index
-from attnflow.sweeps.plan import Plan
+from attnflow.sweeps.plan import Plan, plan_file, read_plan
+from attnflow.sweeps.sealed import sealed, unsealed
 from attnflow.sweeps.shards import Shard, patiently
 from attnflow.sweeps.unit import open_shard
+from attnflow.wording import bytes_shown
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 STORE = "results.zarr"
+RECORD = "results.json"
 BLOCK = 1 << 24
 """Bytes of one variable that are put together at a time."""
-TEXT = 64
-"""Texts have room for a multiple of so many characters."""
+TEXT = 256
+"""Bytes for which a text counts there."""
+IN_MEMORY = 1 << 30
+"""Bytes of a dataset that is put together in memory, where its folder cannot be written to, at most."""
 
 
 class Variable(NamedTuple):
@@ -39,12 +58,60 @@ class Variable(NamedTuple):
     dims: tuple[str, ...]
     shape: tuple[int, ...]
     dtype: str
+    """As NumPy writes it; "string" for texts."""
     shared: bool
     """A label that all tasks have in common: it has no axes of the sweep."""
 
 
-def collect(folder: Path, plan: Plan, *, wait: bool = True) -> bool:
-    """Bring `results.zarr` up to date; False where another process is doing it and `wait` is not asked for."""
+class Record(NamedTuple):
+    """What `results.json` says of the dataset."""
+
+    units: dict[str, str]
+    """The content of the shards that are in it, by unit."""
+    files: dict[str, tuple[int, str]]
+    """Size and SHA-256 of every file of the store."""
+
+
+def dataset(folder: Path, plan: Plan) -> "xr.Dataset":
+    """All results so far, loaded as they are used; made again from the shards where they are missing or damaged.
+
+    Where the folder cannot be written to, a dataset that does not fit to the shards is put together in memory.
+
+    Arguments:
+        folder: the folder of the sweep.
+        plan: its plan.
+
+    Raises:
+        RunCorrupted: if shards are damaged; also later, while values are loaded.
+        RunError: if the dataset is too large for memory.
+    """
+    plan = _newest(folder, plan)
+    is_writable = _is_writable(folder)
+    if is_writable:
+        try:
+            collect(folder, plan)
+        except OSError as error:
+            if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+                raise
+            is_writable = False
+    index = Index(folder, plan)
+    writer = _Writer(folder, plan, index)
+    record = _fitting_record(folder, writer)
+    if record is not None and (is_writable or record.units.keys() == index.entries.keys()):
+        return _opened(plan, _Results(writer, record, is_writable))
+    return _opened(plan, writer.in_memory())
+
+
+def collect(folder: Path, plan: Plan, *, wait: bool = True, afresh: bool = False) -> bool:
+    """Bring `results.zarr` up to date.
+
+    Arguments:
+        folder: the folder of the sweep.
+        plan: its plan.
+        wait: False to leave it to another process that is doing it at this moment; the answer is then False.
+        afresh: make it anew from the shards, although it looks whole.
+    """
+    Folder(folder).make("claims")
     claim_place, watch = (Folder(folder, "claims"), "collect"), Watch(PATIENCE)
     while True:
         claim = patiently(lambda: Claim.take(*claim_place), folder) if watch.is_free(*claim_place) else None
@@ -54,60 +121,156 @@ def collect(folder: Path, plan: Plan, *, wait: bool = True) -> bool:
             return False
         time.sleep(0.1)
     try:
-        with claim.beating(), Index(folder, plan) as index:
-            _collect(folder, plan, index)
+        with claim.beating():
+            _collect(folder, _newest(folder, plan), afresh)
     finally:
         claim.release()
     return True
 
 
-def _collect(folder: Path, plan: Plan, index: Index) -> None:
-    there = index.refresh()
-    variables = _variables(index.layouts(), [key for axis in plan.axes for key in axis.keys])
-    longest = TEXT * math.ceil(max([1, *(len(error) for _, _, error in index.errors())]) / TEXT)
-    variables |= {"done": Variable((), (), "|b1", False), "error": Variable((), (), f"<U{longest}", False)}
-    state = _digest([[axis.to_json() for axis in plan.axes], {name: list(v) for name, v in variables.items()}])
-    store = folder / STORE
-    known = index.collected() if store.exists() and index.fact("store") == f"{state} {_stamp(store)}" else None
-    new = [unit for unit in there if known is None or unit not in known]
-    if known is not None and not new and known <= set(there):
-        return
-    afresh = known is None or not known <= set(there)
-    writer = _Writer(folder, plan, variables, there)
-    if afresh:
-        target = folder / f".{STORE}.{uuid.uuid4().hex}"
-        try:
-            patiently(lambda: writer.create(target), folder)
-            patiently(lambda: writer.fill(target, None), folder)
-            _swap(target, store)
-        except BaseException:
-            shutil.rmtree(target, ignore_errors=True)
-            raise
-    else:
+def _collect(folder: Path, plan: Plan, afresh: bool) -> None:
+    """Do what `collect` does, as the only process."""
+    entries, index = Folder(folder), Index(folder, plan)
+    for name in entries.entries():
+        if is_litter(name) and entries.is_folder(name):  # a store that a killed process was writing
+            entries.remove_folder(name)
+    writer = _Writer(folder, plan, index)
+    record = None if afresh else _fitting_record(folder, writer)
+    if record is not None:
+        new = [unit for unit in index.entries if unit not in record.units]
+        if not new:
+            return
+        store = _Recorded(entries.inside(STORE), record.files)
         patiently(lambda: writer.fill(store, new), folder)
-    index.remember(there, "store", f"{state} {_stamp(store)}", afresh=afresh)
+    else:
+        temporary = TEMPORARY + secrets.token_hex(8)
+        store = _Recorded(entries.inside(temporary), {})
+        try:
+            patiently(lambda: writer.create(store), folder)
+            patiently(lambda: writer.fill(store, None), folder)
+            _swap(entries, temporary)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                entries.remove_folder(temporary)
+            raise
+    content = sealed("results", {"units": writer.contents, "files": dict(sorted(store.files.items()))})
+    patiently(lambda: entries.write(RECORD, content), folder)
 
 
-def _digest(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+def is_litter(name: str) -> bool:
+    """True for the name of a temporary file or folder of a sweep, of this version or an earlier one."""
+    return name.startswith(TEMPORARY) or re.fullmatch(r"\..*\.[0-9a-f]{32}", name) is not None
 
 
-def _stamp(store: Path) -> str:
-    """What tells one store from another at the same place."""
-    import zarr
+def _swap(entries: Folder, temporary: str) -> None:
+    """Put a new store where the old one is, which may be a folder, a file or a link."""
+    old = TEMPORARY + secrets.token_hex(8)
+    with contextlib.suppress(FileNotFoundError):
+        os.rename(entries.where(STORE), entries.where(old))
+    os.rename(entries.where(temporary), entries.where(STORE))
+    (entries.remove_folder if entries.is_folder(old) else entries.remove)(old)
 
+
+def _newest(folder: Path, plan: Plan) -> Plan:
+    """The plan as it is now: the sweep may have been extended since `plan` was read."""
+    return read_plan(folder) if Folder(folder).is_file(plan_file(len(plan.generations) + 1)) else plan
+
+
+def _is_writable(folder: Path) -> bool:
     try:
-        return str(zarr.open_group(store, mode="r").attrs.get("stamp", ""))
-    except Exception:  # a damaged store is made again
-        return uuid.uuid4().hex
+        Folder(folder).make("claims")
+    except OSError:
+        return False
+    return os.access(folder, os.W_OK | os.X_OK) and os.access(folder / "claims", os.W_OK | os.X_OK)
 
 
-def _swap(new: Path, store: Path) -> None:
-    old = store.with_name(f".old.{uuid.uuid4().hex}")
-    if store.exists():
-        os.rename(store, old)
-    os.rename(new, store)
-    shutil.rmtree(old, ignore_errors=True)
+def _read_record(folder: Path) -> Record | None:
+    """What `results.json` says; None if it is missing or damaged."""
+    try:
+        table = unsealed("results", Folder(folder).read(RECORD))
+        files = {name: (int(size), str(checksum)) for name, (size, checksum) in table["files"].items()}
+        return Record(dict(table["units"]), files)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RunCorrupted):
+        return None
+
+
+def _fitting_record(folder: Path, writer: "_Writer") -> Record | None:
+    """What `results.json` says, if the store fits to it, to the plan and to the shards; contents are checked later."""
+    record, store = _read_record(folder), Folder(folder, STORE)
+    if record is None or not writer.describes(record):
+        return None
+    if any(writer.contents.get(unit) != content for unit, content in record.units.items()):
+        return None
+    try:
+        is_whole = record.files.keys() == set(store.names())
+        is_whole = is_whole and all(store.size(name) == size for name, (size, _) in record.files.items())
+    except (OSError, RunCorrupted):
+        return None
+    return record if is_whole else None
+
+
+def _opened(plan: Plan, store: Any) -> "xr.Dataset":
+    """The Dataset of a store; the labels that are texts are arrays of NumPy."""
+    import xarray as xr
+
+    data = xr.open_zarr(store, consolidated=False, chunks=None)
+    data = data.set_coords([key for axis in plan.axes for key in axis.keys if key != axis.dim])
+    return data.assign_coords(
+        {
+            name: label.copy(data=np.array(label.values.tolist(), np.str_))
+            for name, label in data.coords.items()
+            if label.dtype.kind in "OT"
+        }
+    )
+
+
+class _Recorded(FolderStore):
+    """A store that notes size and SHA-256 of every file that is written; `files` are those that are there already."""
+
+    def __init__(self, folder: Folder, files: Mapping[str, tuple[int, str]]):
+        super().__init__(folder)
+        self.files = dict(files)
+
+    def _write(self, key: str, content: bytes, only_new: bool) -> None:
+        super()._write(key, content, only_new)
+        self.files[key] = len(content), hashlib.sha256(content).hexdigest()
+
+
+class _Results(FolderStore):
+    """The store of a sweep as it is read: it may grow meanwhile, and files that are damaged are made again."""
+
+    def __init__(self, writer: "_Writer", record: Record, is_writable: bool):
+        advice = "remove it" if is_writable else "copy the sweep to where it can be written to, and open it there"
+        checksums = {name: checksum for name, (_, checksum) in record.files.items()}
+        super().__init__(Folder(writer.folder, STORE), checksums=checksums, advice=advice, read_only=True)
+        self.writer, self.is_writable, self.lock = writer, is_writable, asyncio.Lock()
+
+    async def get(
+        self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
+    ) -> Buffer | None:
+        """The bytes of a file; the dataset is brought up to date, and then made anew, if they are not as expected."""
+        try:
+            return await super().get(key, prototype, byte_range)
+        except RunCorrupted:
+            if not self.is_writable:
+                raise
+        async with self.lock:
+            for afresh in (False, True):
+                with contextlib.suppress(RunCorrupted):
+                    return await super().get(key, prototype, byte_range)
+                await asyncio.to_thread(self._renew, afresh)
+            return await super().get(key, prototype, byte_range)
+
+    def _renew(self, afresh: bool) -> None:
+        """Collect again, and take the new checksums of what the dataset still is."""
+        with contextlib.suppress(OSError):
+            collect(self.writer.folder, self.writer.plan, afresh=afresh)
+        record = _read_record(self.writer.folder)
+        if record is None or not self.writer.describes(record):
+            raise RunError(
+                f"the sweep in {str(self.writer.folder)!r} was extended after its dataset was opened; open it again."
+            )
+        self.checksums = {name: checksum for name, (_, checksum) in record.files.items()}
 
 
 def _variables(layouts: Sequence[list[dict[str, Any]]], keys: Sequence[str]) -> dict[str, Variable]:
@@ -115,41 +278,49 @@ def _variables(layouts: Sequence[list[dict[str, Any]]], keys: Sequence[str]) -> 
     entries: dict[str, list[dict[str, Any]]] = {}
     for entry in itertools.chain(*layouts):
         entries.setdefault(entry["name"], []).append(entry)
-    labels = {name: {one for e in some for one in e.get("labels", [])} for name, some in entries.items()}
-    own = {name for name, found in labels.items() if len(found) > 1}  # labels that differ from task to task
-    taken, made = {"done", "error", *keys}, {}
+    labels = {name: {label for e in some for label in e.get("labels", [])} for name, some in entries.items()}
+    differing = {name for name, hashes in labels.items() if len(hashes) > 1}  # labels that differ from task to task
+    taken, variables = {"done", "error", *keys}, {}
     for name, some in sorted(entries.items()):
         rank = max(len(e["dims"]) for e in some)
-        dims = next(tuple(e["dims"]) for e in some if len(e["dims"]) == rank)
         if any(len(e["dims"]) != rank for e in some):
             some = [e for e in some if len(e["dims"]) == rank]  # a name that means two things keeps the larger one
         shape = tuple(max(e["shape"][k] for e in some) for k in range(rank))
-        dims = tuple(f"{dim}_number" if dim in own or dim in keys else dim for dim in dims)
+        dims = tuple(f"{dim}_number" if dim in differing or dim in keys else dim for dim in some[0]["dims"])
         shared = len(labels[name]) == 1 and dims == (name,)
-        made[f"{name}_of_task" if name in taken else name] = Variable(
-            dims, shape, _type([e["dtype"] for e in some]), shared
-        )
+        dtype = _type([e["dtype"] for e in some])
+        if shared and dtype != "string":  # a label is there for all tasks
+            dtype = np.result_type(*(e["dtype"] for e in some)).newbyteorder("<").str
+        variables[f"{name}_of_task" if name in taken else name] = Variable(dims, shape, dtype, shared)
     sizes: dict[str, int] = {}
-    for variable in made.values():
+    for variable in variables.values():
         for dim, size in zip(variable.dims, variable.shape, strict=True):
             sizes[dim] = max(sizes.get(dim, 0), size)
-    return {name: v._replace(shape=tuple(sizes[dim] for dim in v.dims)) for name, v in made.items()}
+    return {name: v._replace(shape=tuple(sizes[dim] for dim in v.dims)) for name, v in variables.items()}
 
 
 def _type(types: Sequence[str]) -> str:
-    found = [np.dtype(one) for one in types]
-    if any(one.kind == "U" for one in found):
-        longest = max(one.itemsize // 4 if one.kind == "U" else 24 for one in found)
-        return f"<U{max(1, math.ceil(longest / TEXT)) * TEXT}"
-    floats = [one if one.kind == "f" else np.dtype(np.float64) for one in found]
-    return np.result_type(*floats).str
+    """The type that holds values of all `types`, and a value for "not there"."""
+    dtypes = [np.dtype(text) for text in types]
+    if any(dtype.kind == "U" for dtype in dtypes):
+        return "string"
+    floats = [dtype if dtype.kind == "f" else np.dtype(np.float64) for dtype in dtypes]
+    widest = np.result_type(*floats)
+    return np.dtype(widest if widest.itemsize <= 8 else np.float64).newbyteorder("<").str
 
 
 class _Writer:
-    """Writes the blocks of a store."""
+    """Writes the dataset of a sweep into a store, block by block.
 
-    def __init__(self, folder: Path, plan: Plan, variables: dict[str, Variable], there: Sequence[str]):
-        self.folder, self.plan, self.units = folder, plan, list(there)
+    Arguments:
+        folder: the folder of the sweep.
+        plan: its plan.
+        index: what its shards hold.
+    """
+
+    def __init__(self, folder: Path, plan: Plan, index: Index):
+        self.folder, self.plan, self.units = folder, plan, list(index.entries)
+        self.contents = {unit: entry.content for unit, entry in index.entries.items()}
         self.shape = tuple(map(len, plan.axes))
         self.dims = tuple(axis.dim for axis in plan.axes)
         total = math.prod(self.shape)
@@ -159,44 +330,78 @@ class _Writer:
         for k, name in enumerate(self.units):
             numbers = plan.numbers(name)
             self.unit[numbers], self.row[numbers] = k, np.arange(len(numbers))
+        variables = _variables(index.layouts(), [key for axis in plan.axes for key in axis.keys])
+        variables |= {"done": Variable((), (), "|b1", False), "error": Variable((), (), "string", False)}
         self.variables = variables
-        largest = max(math.prod(v.shape) * np.dtype(v.dtype).itemsize for v in self.variables.values())
-        self.chunks = _chunks(self.shape, max(1, BLOCK // max(largest, 1)))
+        self.chunks = _chunks(self.shape, max(1, BLOCK // max(max(map(_bytes, variables.values())), 1)))
 
-    def create(self, target: Path) -> None:
+    @functools.cached_property
+    def fixed(self) -> dict[str, str]:
+        """SHA-256 of the files that follow from the plan and from the layouts: metadata, and values along the axes."""
+        from zarr.storage import MemoryStore
+
+        files: dict[str, Buffer] = {}
+        self.create(MemoryStore(files))
+        return {name: hashlib.sha256(content.to_bytes()).hexdigest() for name, content in files.items()}
+
+    def describes(self, record: Record) -> bool:
+        """True if a record is one of a store with these variables and axes."""
+        metadata = {name for name in record.files if name.rpartition("/")[2] == "zarr.json"}
+        return metadata <= self.fixed.keys() and all(
+            name in record.files and record.files[name][1] == checksum for name, checksum in self.fixed.items()
+        )
+
+    def in_memory(self) -> Any:
+        """A store of the whole dataset in memory."""
+        from zarr.storage import MemoryStore
+
+        size = sum(_bytes(v) * (1 if v.shared else math.prod(self.shape)) for v in self.variables.values())
+        if size > IN_MEMORY:
+            raise RunError(
+                f"{STORE!r} in {str(self.folder)!r} is missing, outdated or damaged, the folder cannot be written to, "
+                f"and {bytes_shown(size)} are too much for memory; copy the sweep to where it can be written to."
+            )
+        store = MemoryStore()
+        self.create(store)
+        self.fill(store, None)
+        return store
+
+    def create(self, store: Any) -> None:
         """An empty store with all axes."""
         import zarr
 
-        group = zarr.create_group(target, overwrite=True, zarr_format=2)
-        source = self.plan.source
-        group.attrs.update({"stamp": uuid.uuid4().hex, "made_by": "attnflow sweep", "source": source["kind"]})
+        facts = {"made_by": "attnflow sweep", "source": self.plan.source["kind"]}
+        facts["coordinates"] = " ".join(key for axis in self.plan.axes for key in axis.keys if key != axis.dim)
+        group = zarr.create_group(store, overwrite=True, zarr_format=3, attributes=facts)
         for axis in self.plan.axes:
             for key in axis.keys:
-                _put(group, key, (axis.dim,), axis.coordinate(key))
+                values = np.ascontiguousarray(axis.coordinate(key))
+                is_text = values.dtype.kind == "U"
+                array = _array(group, key, (axis.dim,), values.shape, "string" if is_text else values.dtype.str)
+                array[...] = values.astype(object) if is_text else values
         for name, v in self.variables.items():
             if v.shared:
-                continue
-            shape, dims = (*self.shape, *v.shape), (*self.dims, *v.dims)
-            chunks = (*self.chunks, *(max(size, 1) for size in v.shape))
-            array = group.create_array(name, shape=shape, chunks=chunks, dtype=v.dtype, fill_value=_fill(v.dtype))
-            array.attrs["_ARRAY_DIMENSIONS"] = list(dims)
-        group.attrs["coordinates"] = " ".join(key for axis in self.plan.axes for key in axis.keys if key != axis.dim)
+                _array(group, name, v.dims, v.shape, v.dtype)
+            else:
+                _array(group, name, (*self.dims, *v.dims), (*self.shape, *v.shape), v.dtype, self.chunks)
 
-    def fill(self, target: Path, new: Sequence[str] | None) -> None:
+    def fill(self, store: Any, new: Sequence[str] | None) -> None:
         """Write all blocks, or those in which the units `new` have points."""
         import zarr
 
-        group = zarr.open_group(target, mode="r+")
-        wanted = None
+        selected = None
         if new is not None:
-            wanted = np.unique(np.concatenate([self._block_of(self.plan.numbers(name)) for name in new]))
+            selected = np.unique(np.concatenate([self._block_of(self.plan.numbers(name)) for name in new]))
         numbers = np.arange(math.prod(self.shape)).reshape(self.shape)
         grid = [range(0, size, step) for size, step in zip(self.shape, self.chunks, strict=True)]
-        for k, corner in enumerate(itertools.product(*grid)):
-            if wanted is not None and k not in wanted:
-                continue
-            region = tuple(slice(c, min(c + s, n)) for c, s, n in zip(corner, self.chunks, self.shape, strict=True))
-            self._write(group, region, numbers[region])
+        self.labelled: set[str] = set()
+        with zarr.config.set({"array.write_empty_chunks": True}):
+            group = zarr.open_group(store, mode="r+")
+            for k, corner in enumerate(itertools.product(*grid)):
+                if selected is not None and k not in selected:
+                    continue
+                region = tuple(slice(c, min(c + s, n)) for c, s, n in zip(corner, self.chunks, self.shape, strict=True))
+                self._write(group, region, numbers[region])
 
     def _block_of(self, numbers: np.ndarray) -> np.ndarray:
         places = np.unravel_index(numbers, self.shape)
@@ -206,14 +411,16 @@ class _Writer:
     def _write(self, group: Any, region: tuple[slice, ...], numbers: np.ndarray) -> None:
         flat = numbers.reshape(-1)
         blocks = {
-            name: np.full((flat.size, *v.shape), _blank(v.dtype), v.dtype)
+            name: np.full((flat.size, *v.shape), _blank(v.dtype), object if v.dtype == "string" else v.dtype)
             for name, v in self.variables.items()
             if not v.shared
         }
         of = self.unit[flat]
         for k in np.unique(of[of >= 0]):
             shard = open_shard(self.folder, self.plan, self.units[k])
-            if shard is not None:
+            if shard is None:  # removed since the index was made
+                self.contents.pop(self.units[k], None)
+            else:
                 with shard:
                     self._take(group, blocks, shard, np.flatnonzero(of == k), self.row[flat[of == k]])
         for name, block in blocks.items():
@@ -230,8 +437,11 @@ class _Writer:
             if len(entry["dims"]) != len(v.dims):
                 continue
             if v.shared:
-                if name not in group:
-                    _put(group, name, v.dims, shard.arrays(number)[0])
+                if name not in self.labelled:
+                    values = shard.arrays(number)[0]
+                    part = tuple(slice(0, size) for size in values.shape)
+                    group[name][part] = values.astype(object) if v.dtype == "string" else values
+                    self.labelled.add(name)
                 continue
             chosen = [(k, place[row]) for k, row in enumerate(entry["rows"]) if row in place]
             if chosen:
@@ -242,27 +452,33 @@ class _Writer:
 
 def _chunks(shape: Sequence[int], most: int) -> tuple[int, ...]:
     """How many points along each axis make a block of at most `most`, whole along the last axes."""
-    found = []
+    steps = []
     for size in reversed(shape):
-        found.append(max(1, min(size, most)))
+        steps.append(max(1, min(size, most)))
         most //= max(size, 1)
-    return tuple(reversed(found))
+    return tuple(reversed(steps))
+
+
+def _bytes(variable: Variable) -> int:
+    """Bytes of the values of one variable at one point."""
+    return math.prod(variable.shape) * (TEXT if variable.dtype == "string" else np.dtype(variable.dtype).itemsize)
 
 
 def _blank(dtype: str) -> Any:
-    kind = np.dtype(dtype).kind
-    return "" if kind == "U" else False if kind == "b" else np.nan
+    """The value for "not there"."""
+    return "" if dtype == "string" else False if np.dtype(dtype).kind == "b" else np.nan
 
 
-def _fill(dtype: str) -> Any:
-    """The value that readers take for "not there": none but NaN."""
-    return np.nan if np.dtype(dtype).kind == "f" else None
-
-
-def _put(group: Any, name: str, dims: Sequence[str], values: np.ndarray) -> None:
-    values = np.ascontiguousarray(values)
-    array = group.create_array(
-        name, shape=values.shape, chunks=tuple(max(s, 1) for s in values.shape), dtype=values.dtype, fill_value=None
+def _array(
+    group: Any, name: str, dims: Sequence[str], shape: Sequence[int], dtype: str, chunks: Sequence[int] = ()
+) -> Any:
+    """A new array, in chunks along its first dimensions."""
+    return group.create_array(
+        name,
+        shape=shape,
+        chunks=tuple(max(size, 1) for size in (*chunks, *shape[len(chunks) :])),
+        dtype=dtype,
+        dimension_names=dims,
+        compressors=checksummed(),
+        fill_value=np.nan if dtype != "string" and np.dtype(dtype).kind == "f" else None,
     )
-    array[...] = values
-    array.attrs["_ARRAY_DIMENSIONS"] = list(dims)

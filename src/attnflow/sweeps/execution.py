@@ -5,7 +5,6 @@ import dataclasses
 import math
 import os
 import time
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,24 +13,27 @@ from attnflow.checks import instance, shown, whole
 from attnflow.errors import InvalidInput, RunError, RunExists
 from attnflow.flows import AbstractWork
 from attnflow.folders import Folder
+from attnflow.parsing import parse_toml
 from attnflow.runs import Spec
-from attnflow.runs.claims import PATIENCE, Watch
+from attnflow.runs.claims import PATIENCE, Watch, content, owner_is_gone
 from attnflow.runs.earlier import LAST_SWEEPS, counting_all_tokens
 from attnflow.runs.files import require_writable
 from attnflow.runs.plugins import Given, Plugins
-from attnflow.sweeps.collection import collect
+from attnflow.sweeps.collection import collect, is_litter
 from attnflow.sweeps.index import Index
 from attnflow.sweeps.opened import Sweep
-from attnflow.sweeps.plan import Plan, arrange, is_of_a_sweep, read_plan, same_sweep, write_plan
+from attnflow.sweeps.plan import FOLDERS, Plan, arrange, is_of_a_sweep, make_folders, read_plan, same_sweep, write_plan
 from attnflow.sweeps.ranges import Axis, axes_of, axis_of, checked, points, with_integers
 from attnflow.sweeps.source import AbstractSource, FunctionSource, SpecSource, WorkSource, text_of
-from attnflow.sweeps.unit import Record, carry_out, is_done, shard_path
+from attnflow.sweeps.unit import Record, carry_out, is_done
 from attnflow.wording import fresh_path
 
 PAUSE = 0.2
 """Seconds between two looks at units that other processes are doing."""
 COLLECT_EVERY = 30.0
 """Seconds between two updates of the results while the sweep runs, at least."""
+LITTER = 3600.0
+"""Seconds after which a temporary file counts as left by a process that was killed."""
 COLLECT_SHARE = 20.0
 """The same as a multiple of what the last update took."""
 
@@ -135,6 +137,7 @@ def carry_out_sweep(
         count = math.prod(map(len, axes))
         on_progress(Progress(0, count, 0, f"{count:,} point{'s' * (count > 1)}"))
     plan = planned(path, source, axes, width=width, workers=workers or cores(), on_progress=on_progress)
+    tidy(path)
     if retry:
         forget_failed(path, plan)
     tally = Tally(path, plan, on_progress)
@@ -150,11 +153,23 @@ def carry_out_sweep(
 
 def forget_failed(folder: Path, plan: Plan) -> None:
     """Remove the shards in which a task has failed."""
-    with Index(folder, plan) as index:
-        index.refresh()
-        units = {unit for unit, _, _ in index.errors()}
-    for unit in units:
-        shard_path(folder, unit).unlink(missing_ok=True)
+    for unit in {unit for unit, _, _ in Index(folder, plan).errors()}:
+        Folder(folder).remove(f"shards/{unit}.npz")
+
+
+def tidy(folder: Path) -> None:
+    """Make the folders inside of a sweep folder, and remove what killed processes and earlier versions left there."""
+    make_folders(folder)
+    entries = Folder(folder)
+    for name in ("index.sqlite", "index.sqlite-journal"):
+        entries.remove(name)
+    for below in ("", *FOLDERS):
+        for entry in entries.entries(below):
+            name = f"{below}/{entry}".removeprefix("/")
+            is_old = is_litter(entry) and entries.is_file(name) and time.time() - entries.changed(name) > LITTER
+            seen = content(entries.inside(below), entry) if below == "claims" and entries.is_file(name) else None
+            if is_old or (seen is not None and owner_is_gone(seen)):
+                entries.remove(name)
 
 
 def described(
@@ -227,7 +242,7 @@ def _found(
         return plan
     plan = read_plan(folder)
     if plan.format <= LAST_SWEEPS and plan.source["kind"] == "specification":
-        table = tomllib.loads(plan.source["text"])
+        table = parse_toml(plan.source["text"])
         if counting_all_tokens(table) != table:
             raise RunError(
                 f"the sweep in {str(folder)!r} was made when `n` of clustered tokens counted those of each centre; its "

@@ -1,135 +1,116 @@
-"""The index of a sweep: what its shards hold, in SQLite. It is a cache, made again from the shards at any time."""
+"""The index of a sweep: what its shards hold, in `index.json`, a cache that is made again at any time."""
 
 import contextlib
+import dataclasses
 import hashlib
 import json
-import sqlite3
+import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from attnflow.errors import RunCorrupted
+from attnflow.folders import Folder
 from attnflow.sweeps.plan import Plan
+from attnflow.sweeps.sealed import sealed, unsealed
 from attnflow.sweeps.shards import Shard
 from attnflow.sweeps.unit import open_shard, shard_path
 
-TABLES = """
-create table if not exists shards (unit text primary key, size integer, changed integer, layout text);
-create table if not exists tasks (unit text, row integer, name text, error text, primary key (unit, row));
-create table if not exists collected (unit text primary key);
-create table if not exists facts (key text primary key, value text);
-"""
+FILE = "index.json"
+Layout = list[dict[str, Any]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """What one shard holds."""
+
+    size: int
+    changed: int
+    """Time of its last change, in nanoseconds: with the size, what tells that the shard is still the same file."""
+    content: str
+    """A hash of its arrays."""
+    tasks: int
+    errors: list[tuple[int, str]]
+    """Row and reason of every task that failed."""
+    layout: Layout
+    """Name, dimensions, shape and type of every variable."""
 
 
 class Index:
-    """The index of one sweep folder; in memory where the folder cannot be written to."""
+    """What the shards of one sweep folder hold; kept in the folder where it can be written to.
+
+    Arguments:
+        folder: the folder of the sweep.
+        plan: its plan.
+    """
 
     def __init__(self, folder: Path, plan: Plan):
         self.folder, self.plan = folder, plan
-        self.path = folder / "index.sqlite"
-        try:
-            self.base = self._open(str(self.path))
-        except sqlite3.Error:
-            with contextlib.suppress(OSError):
-                self.path.unlink()
-            try:
-                self.base = self._open(str(self.path))
-            except sqlite3.Error:
-                self.base = self._open(":memory:")
+        self.entries: dict[str, Entry] = {}
+        """What each shard holds, by the name of its unit, in the order of the plan."""
+        kept = self._read()
+        names = set(Folder(folder).entries("shards"))
+        for unit in plan.units:
+            if f"{unit}.npz" in names and (entry := self._entry(unit, kept.get(unit))) is not None:
+                self.entries[unit] = entry
+        if self.entries != kept:
+            self._write()
 
-    def _open(self, where: str) -> sqlite3.Connection:
-        base = sqlite3.connect(where, timeout=30.0)
-        try:
-            base.executescript(TABLES)
-            for table in ("shards", "tasks", "collected", "facts"):
-                base.execute(f"select * from {table} limit 1")
-            with base:  # whether it can be written to
-                base.execute("insert or replace into facts values ('format', '1')")
-        except sqlite3.Error:
-            base.close()
-            raise
-        return base
-
-    def refresh(self) -> list[str]:
-        """Look at the shards; the units that have one, in the order of the plan."""
-        known = {
-            unit: (size, changed) for unit, size, changed in self.base.execute("select unit, size, changed from shards")
-        }
-        there: list[str] = []
-        rows: list[Any] = []
-        tasks: list[Any] = []
-        for unit in self.plan.units:
-            try:
-                facts = shard_path(self.folder, unit).stat()
-            except OSError:
-                continue
-            there.append(unit)
-            if known.get(unit) == (facts.st_size, facts.st_mtime_ns):
-                continue
-            shard = open_shard(self.folder, self.plan, unit)
-            if shard is None:
-                continue
-            with shard:
-                rows.append((unit, facts.st_size, facts.st_mtime_ns, json.dumps(_layout(shard))))
-                tasks += [(unit, k, t, e) for k, (t, e) in enumerate(zip(shard.tasks, shard.errors, strict=True))]
-        gone = [(unit,) for unit in known if unit not in set(there)]
-        with self.base:
-            self.base.executemany("insert or replace into shards values (?, ?, ?, ?)", rows)
-            self.base.executemany("insert or replace into tasks values (?, ?, ?, ?)", tasks)
-            self.base.executemany("delete from collected where unit = ?", [(row[0],) for row in rows] + gone)
-            self.base.executemany("delete from shards where unit = ?", gone)
-            self.base.executemany("delete from tasks where unit = ?", gone)
-        return there
-
-    def layouts(self) -> list[list[dict[str, Any]]]:
-        """The different layouts of the shards."""
-        return [json.loads(text) for (text,) in self.base.execute("select distinct layout from shards")]
+    def layouts(self) -> list[Layout]:
+        """The different layouts of the shards, in a fixed order."""
+        texts = {json.dumps(entry.layout, sort_keys=True) for entry in self.entries.values()}
+        return [json.loads(text) for text in sorted(texts)]
 
     def counts(self) -> tuple[int, int]:
         """Tasks that are finished, and how many of them failed."""
-        done, failed = self.base.execute("select count(*), sum(error != '') from tasks").fetchone()
-        return int(done), int(failed or 0)
+        entries = self.entries.values()
+        return sum(entry.tasks for entry in entries), sum(len(entry.errors) for entry in entries)
 
     def errors(self) -> list[tuple[str, int, str]]:
         """(unit, row, error) of the tasks that failed."""
-        return self.base.execute("select unit, row, error from tasks where error != '' order by unit, row").fetchall()
+        return sorted((unit, row, error) for unit, entry in self.entries.items() for row, error in entry.errors)
 
-    def fact(self, key: str) -> str:
-        """Something that was remembered."""
-        found = self.base.execute("select value from facts where key = ?", (key,)).fetchone()
-        return "" if found is None else str(found[0])
+    def _entry(self, unit: str, kept: Entry | None) -> Entry | None:
+        """What the shard of a unit holds: as it was kept, if the file is still the same."""
+        try:
+            facts = os.lstat(shard_path(self.folder, unit))
+        except OSError:
+            return None
+        if kept is not None and (kept.size, kept.changed) == (facts.st_size, facts.st_mtime_ns):
+            return kept
+        shard = open_shard(self.folder, self.plan, unit)
+        if shard is None:
+            return None
+        with shard:
+            errors = [(row, error) for row, error in enumerate(shard.errors) if error]
+            tasks = len(shard.tasks)
+            return Entry(facts.st_size, facts.st_mtime_ns, shard.content, tasks, errors, _layout(shard))
 
-    def collected(self) -> set[str]:
-        """The units whose results are in the dataset."""
-        return {unit for (unit,) in self.base.execute("select unit from collected")}
+    def _read(self) -> dict[str, Entry]:
+        try:
+            table = unsealed("index", Folder(self.folder).read(FILE))["shards"]
+            return {
+                unit: Entry(**entry | {"errors": [(row, error) for row, error in entry["errors"]]})
+                for unit, entry in table.items()
+            }
+        except (OSError, ValueError, KeyError, TypeError, RunCorrupted):  # made again
+            return {}
 
-    def remember(self, units: list[str], key: str, value: str, *, afresh: bool) -> None:
-        """Units whose results are in the dataset now, and a fact."""
-        with self.base:
-            if afresh:
-                self.base.execute("delete from collected")
-            self.base.executemany("insert or replace into collected values (?)", [(unit,) for unit in units])
-            self.base.execute("insert or replace into facts values (?, ?)", (key, value))
-
-    def close(self) -> None:
-        """Close the file."""
-        self.base.close()
-
-    def __enter__(self) -> "Index":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def _write(self) -> None:
+        table = {unit: dataclasses.asdict(entry) for unit, entry in self.entries.items()}
+        with contextlib.suppress(OSError):  # the folder cannot be written to, or is full
+            Folder(self.folder).write(FILE, sealed("index", {"shards": table}), durable=False)
 
 
-def _layout(shard: Shard) -> list[dict[str, Any]]:
+def _layout(shard: Shard) -> Layout:
     """Name, dimensions, shape and type of every variable; of labels the values too, as a hash."""
-    found = []
+    variables = []
     for number, entry in enumerate(shard.layout):
-        one = {key: entry[key] for key in ("name", "dims", "shape", "dtype")}
+        variable = {key: entry[key] for key in ("name", "dims", "shape", "dtype")}
         if entry["label"]:
-            one["labels"] = sorted(
+            variable["labels"] = sorted(
                 {hashlib.sha256(np.ascontiguousarray(a).tobytes()).hexdigest() for a in shard.arrays(number)}
             )
-        found.append(one)
-    return sorted(found, key=json.dumps)
+        variables.append(variable)
+    return sorted(variables, key=json.dumps)

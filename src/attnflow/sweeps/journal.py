@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from attnflow.folders import Folder
+from attnflow.parsing import parse_json
 from attnflow.sweeps.shards import patiently
 
 
@@ -16,7 +18,9 @@ class Journal:
     """The journal of this process in one sweep folder."""
 
     def __init__(self, folder: Path):
-        self.path = folder / "journal" / f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.jsonl"
+        self.folder = Folder(folder)
+        host = socket.gethostname().replace("/", "-")
+        self.name = f"journal/{host}-{os.getpid()}-{uuid.uuid4().hex[:8]}.jsonl"
 
     @classmethod
     def of(cls, folder: Path) -> "Journal":
@@ -29,14 +33,7 @@ class Journal:
     def write(self, event: str, unit: str, **facts: Any) -> None:
         """One line: the event, the unit, the time of this machine's clock."""
         line = json.dumps({"event": event, "unit": unit, "at": round(time.time(), 3), **facts}) + "\n"
-        patiently(lambda: self._append(line.encode()), self.path.parent)
-
-    def _append(self, line: bytes) -> None:
-        descriptor = os.open(self.path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o644)
-        try:
-            os.write(descriptor, line)
-        finally:
-            os.close(descriptor)
+        patiently(lambda: self.folder.append(self.name, line.encode()), self.folder.where("journal"))
 
 
 _MINE: dict[tuple[int, Path], Journal] = {}
@@ -44,11 +41,12 @@ _MINE: dict[tuple[int, Path], Journal] = {}
 
 def events(folder: Path) -> Iterator[dict[str, Any]]:
     """The lines of all journals; what a killed process left unfinished is skipped."""
-    for path in sorted((folder / "journal").glob("*.jsonl")):
-        for line in path.read_bytes().splitlines():
+    journals = Folder(folder, "journal")
+    for name in journals.entries():
+        for line in journals.read(name).splitlines() if name.endswith(".jsonl") else ():
             try:
-                found = json.loads(line)
+                event = parse_json(line)
             except ValueError:
                 continue
-            if isinstance(found, dict):
-                yield found
+            if isinstance(event, dict):
+                yield event

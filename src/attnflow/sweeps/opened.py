@@ -1,6 +1,5 @@
 """A sweep as it is read: its dataset, its errors, means with error bars, figures."""
 
-import contextlib
 import dataclasses
 import html
 from collections.abc import Callable
@@ -12,7 +11,7 @@ import numpy as np
 from attnflow.checks import instance, shown
 from attnflow.errors import InvalidInput
 from attnflow.runs.nearest import did_you_mean
-from attnflow.sweeps.collection import STORE, collect
+from attnflow.sweeps.collection import dataset
 from attnflow.sweeps.index import Index
 from attnflow.sweeps.plan import Plan, read_plan
 from attnflow.sweeps.ranges import Point, at
@@ -46,9 +45,7 @@ class Sweep:
     @property
     def status(self) -> Status:
         """How many tasks are done, failed and missing."""
-        with Index(self.folder, self.plan) as index:
-            index.refresh()
-            finished, failed = index.counts()
+        finished, failed = Index(self.folder, self.plan).counts()
         return Status(finished - failed, failed, self.plan.count)
 
     @property
@@ -57,13 +54,7 @@ class Sweep:
 
         NaN stands where a task is missing or has failed; `done` and `error` say which.
         """
-        import xarray as xr
-
-        with contextlib.suppress(PermissionError):
-            collect(self.folder, self.plan)
-        found = xr.open_zarr(self.folder / STORE, consolidated=False, chunks=None)
-        extra = [key for axis in self.plan.axes for key in axis.keys if key != axis.dim]
-        return found.set_coords(extra)
+        return dataset(self.folder, self.plan)
 
     @property
     def table(self) -> "pd.DataFrame":
@@ -77,9 +68,7 @@ class Sweep:
     @property
     def errors(self) -> list[tuple[Point, str]]:
         """The points that failed, with the reason."""
-        with Index(self.folder, self.plan) as index:
-            index.refresh()
-            rows = index.errors()
+        rows = Index(self.folder, self.plan).errors()
         return [(self.plan.points(unit)[row], error) for unit, row, error in rows]
 
     def mean(self, over: str) -> "xr.Dataset":

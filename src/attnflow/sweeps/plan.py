@@ -6,6 +6,7 @@ by one process in one piece) is fixed there, so that results do not depend on wh
 """
 
 import dataclasses
+import fnmatch
 import functools
 import hashlib
 import json
@@ -18,11 +19,13 @@ import numpy as np
 
 from attnflow.axes import GROUP
 from attnflow.errors import AttnflowError, RunCorrupted, RunError, RunExists
+from attnflow.folders import Folder, is_temporary
 from attnflow.runs.earlier import LAST_SWEEPS
 from attnflow.runs.environment import versions
 from attnflow.sweeps.ranges import Axis, Point, checked, told_apart
 from attnflow.sweeps.ranges import points as points_of
-from attnflow.sweeps.shards import create, patiently
+from attnflow.sweeps.sealed import LARGEST, sealed, unsealed
+from attnflow.sweeps.shards import patiently
 from attnflow.sweeps.source import TOGETHER, AbstractSource
 from attnflow.wording import shown
 
@@ -134,11 +137,17 @@ class Plan:
 
 def read_plan(folder: Path) -> Plan:
     """The plan of a sweep folder."""
-    files = [folder / "sweep.json"]
-    while (more := folder / f"sweep-{len(files) + 1}.json").exists():
-        files.append(more)
+    entries = Folder(folder)
+    tables: list[dict[str, Any]] = []
     try:
-        tables = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+        while True:
+            try:
+                content = entries.read(plan_file(len(tables) + 1), LARGEST)
+            except FileNotFoundError:
+                if tables:
+                    break
+                raise
+            tables.append(unsealed(plan_file(len(tables) + 1), content, required=False))
         first = tables[0]
         if first["format"] not in (LAST_SWEEPS, FORMAT):
             raise RunError(f"{str(folder)!r} is a sweep of format {shown(first['format'])}; use another attnflow.")
@@ -150,19 +159,41 @@ def read_plan(folder: Path) -> Plan:
             for table in tables
         )
         width, together, pairs = (int(first[key]) for key in ("width", "together", "pairs"))
-        found = Plan(first["source"], first["numerics"], width, together, pairs, generations, first["format"])
-        _consistent(found)
+        plan = Plan(first["source"], first["numerics"], width, together, pairs, generations, first["format"])
+        _consistent(plan)
     except FileNotFoundError:
         raise RunError(f"{str(folder)!r} is no sweep: it has no sweep.json; give the folder of a sweep.") from None
     except RunError:
         raise
     except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, AttnflowError) as error:
         raise RunCorrupted(f"the plan in {str(folder)!r} cannot be read ({shown(str(error))}).") from None
-    return found
+    shards = {name.removesuffix(".npz") for name in entries.entries("shards") if fnmatch.fnmatch(name, "[!.]*.npz")}
+    if unnamed := sorted(shards - plan.units.keys()):
+        if entries.is_file(plan_file(len(tables) + 1)):  # another process has extended the sweep since
+            return read_plan(folder)
+        raise RunCorrupted(
+            f"no plan in {str(folder)!r} names the shard {f'{unnamed[0]}.npz'!r}: {plan_file(len(tables) + 1)!r} is "
+            "missing or a file was added; put back what is missing, or remove the shard."
+        )
+    return plan
+
+
+def plan_file(number: int) -> str:
+    """The name of the file with the plan of a generation, counted from 1."""
+    return "sweep.json" if number == 1 else f"sweep-{number}.json"
 
 
 def _consistent(plan: Plan) -> None:
     """Refuse a plan whose names could lead out of its folder, or whose points do not exist."""
+    source = plan.source
+    if (
+        source["kind"] not in TOGETHER
+        or not isinstance(source.get("text", ""), str)
+        or not isinstance(plan.numerics, dict)
+    ):
+        raise ValueError("its source is of no kind that there is")
+    if sum(len(generation.units) for generation in plan.generations) != len(plan.units):
+        raise ValueError("a unit is named twice")
     for generation in plan.generations:
         most = math.prod(generation.shape)
         for unit in generation.units:
@@ -244,17 +275,23 @@ def write_plan(folder: Path, plan: Plan) -> None:
         "axes": [axis.to_json() for axis in newest.axes],
         "units": [{"points": u.points, "names": u.names, "width": u.width} for u in newest.units],
     }
-    content = json.dumps(table, indent=1).encode()
+    content = sealed(plan_file(number), table)
+    make_folders(folder)
+    if not patiently(lambda: Folder(folder).create(plan_file(number), content), folder):
+        file = str(folder / plan_file(number))
+        raise RunExists(f"another process has made {file!r} at the same time; start the sweep again to join it.")
+
+
+def make_folders(folder: Path) -> None:
+    """Make the folders inside of a sweep folder; those that are there stay, and links are refused."""
     for name in FOLDERS:
-        (folder / name).mkdir(parents=True, exist_ok=True)
-    file = folder / ("sweep.json" if number == 1 else f"sweep-{number}.json")
-    if not patiently(lambda: create(file, content), folder):
-        raise RunExists(f"another process has made {str(file)!r} at the same time; start the sweep again to join it.")
+        Folder(folder).make(name)
 
 
 def is_of_a_sweep(path: Path) -> bool:
     """Whether a file may be what `write_plan` leaves before the plan is there, here or in another process."""
-    return path.name in FOLDERS or path.name.startswith((".sweep.json", "..sweep.json", "sweep.json"))
+    earlier = path.name.startswith((".sweep.json", "..sweep.json"))
+    return path.name in (*FOLDERS, "sweep.json") or is_temporary(path.name) or earlier
 
 
 def same_sweep(plan: Plan, source: AbstractSource, axes: Sequence[Axis], folder: Path) -> bool:

@@ -4,22 +4,22 @@ A shard is a NumPy archive (.npz) that is read without unpickling. Its array `ab
 their errors, and where the arrays of each variable are. Tasks whose arrays have one shape share one array.
 """
 
-import contextlib
 import errno
+import hashlib
 import io
 import json
-import os
 import sys
 import time
-import uuid
-import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
+from attnflow.archives import open_npz
 from attnflow.errors import RunCorrupted
+from attnflow.folders import Folder
+from attnflow.parsing import parse_json
 from attnflow.sweeps.rows import KINDS, Row
 
 FORMAT = 1
@@ -56,12 +56,17 @@ def _fits(entry: dict[str, Any], name: str, dims: tuple[str, ...], array: np.nda
 
 
 class Shard:
-    """An open shard; arrays are read as they are asked for."""
+    """An open shard; arrays are read as they are asked for.
 
-    def __init__(self, path: Path):
-        self.path = path
+    Arguments:
+        folder: the folder of shards.
+        name: name of the file.
+    """
+
+    def __init__(self, folder: Folder, name: str):
+        self.path = folder.where(name)
         try:
-            self.stream = path.open("rb")
+            self.stream = folder.open(name)
         except OSError as error:
             raise self._damaged(error.strerror) from None
         try:
@@ -72,21 +77,27 @@ class Shard:
 
     def _open(self) -> None:
         try:
-            self.file: Any = np.load(self.stream, allow_pickle=False)
-            self.about = json.loads(bytes(self._read("about")))
-            self.tasks, self.errors = list(map(str, self.about["tasks"])), list(map(str, self.about["errors"]))
-            self.layout: list[dict[str, Any]] = self.about["layout"]
-            good = self.about["format"] == FORMAT and len(self.tasks) == len(self.errors)
-            good = good and all(0 <= k < len(self.tasks) for entry in self.layout for k in entry["rows"])
+            archive: Any = self.file = open_npz(self.stream)  # whose `zip` is None once it is closed
+            about = parse_json(bytes(self._read("about")))
+            self.tasks, self.errors = list(map(str, about["tasks"])), list(map(str, about["errors"]))
+            self.layout: list[dict[str, Any]] = about["layout"]
+            members = [(member.filename, member.CRC, member.file_size) for member in archive.zip.infolist()]
+            good = about["format"] == FORMAT and len(self.tasks) == len(self.errors)
+            good = good and all(_is_entry(entry, len(self.tasks)) for entry in self.layout)
         except RunCorrupted:
             raise
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile, EOFError) as error:
+        except Exception as error:  # zipfile, json and NumPy each raise their own
             raise self._damaged(error) from None
         if not good:
             raise self._damaged("another format")
+        self.content = hashlib.sha256(json.dumps(members).encode()).hexdigest()
+        """A hash of the checksums of all arrays: shards of equal content have equal hashes."""
 
     def _damaged(self, why: Any) -> RunCorrupted:
-        return RunCorrupted(f"the shard {str(self.path)!r} is damaged ({why}); remove it, and the sweep does it again.")
+        words = " ".join(str(why).split())[:120]
+        return RunCorrupted(
+            f"the shard {str(self.path)!r} is damaged ({words}); remove it, and the sweep does it again."
+        )
 
     def _read(self, key: str) -> np.ndarray:
         try:
@@ -115,39 +126,17 @@ class Shard:
         self.close()
 
 
-def place(path: Path, content: bytes) -> None:
-    """Put a file there in one step, over another one that may be there; processes do not disturb each other."""
-    own = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        with own.open("xb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(own, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            own.unlink()
-        raise
-
-
-def create(path: Path, content: bytes) -> bool:
-    """Put a file there, if there is none; only one process succeeds."""
-    own = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        place(own, content)
-        try:
-            os.link(own, path)
-        except FileExistsError:
-            return os.stat(own).st_nlink == 2
-        except OSError:  # a file system without links
-            with path.open("xb") as stream:
-                stream.write(content)
-    except FileExistsError:
-        return False
-    finally:
-        with contextlib.suppress(OSError):
-            own.unlink()
-    return True
+def _is_entry(entry: dict[str, Any], tasks: int) -> bool:
+    """True for an entry of a layout whose dimensions, shape and rows fit together."""
+    names = [entry["name"], *entry["dims"]]
+    return (
+        all(isinstance(name, str) for name in names)
+        and len(entry["dims"]) == len(entry["shape"])
+        and all(isinstance(size, int) and size >= 0 for size in entry["shape"])
+        and all(0 <= row < tasks for row in entry["rows"])
+        and np.dtype(entry["dtype"]).kind in KINDS
+        and isinstance(entry["label"], bool)
+    )
 
 
 def patiently(act: Callable[[], R], where: Path, pause: float = 0.5) -> R:

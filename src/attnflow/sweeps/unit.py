@@ -1,5 +1,6 @@
 """One unit of a sweep, carried out by one process: claim, compute, write the shard, say so in the journal."""
 
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from attnflow.sweeps.grouped import Cancel
 from attnflow.sweeps.journal import Journal
 from attnflow.sweeps.plan import Plan, read_plan, same_numerics
 from attnflow.sweeps.rows import Row
-from attnflow.sweeps.shards import Shard, pack, patiently, place
+from attnflow.sweeps.shards import Shard, pack, patiently
 from attnflow.sweeps.source import AbstractSource, FunctionSource, SpecSource, WorkSource
 
 Record = dict[str, Any]
@@ -28,7 +29,7 @@ def shard_path(folder: Path, unit: str) -> Path:
 def is_done(folder: Path, unit: str) -> bool:
     """Whether the shard of a unit is there; it is opened, for a look alone may show what was there before (NFS)."""
     try:
-        with shard_path(folder, unit).open("rb"):
+        with Folder(folder).open(f"shards/{unit}.npz"):
             return True
     except OSError:
         return False
@@ -60,7 +61,7 @@ def carry_out(folder: Path, plan: Plan, source: AbstractSource, unit: str, cance
 def write_shard(folder: Path, plan: Plan, unit: str, rows: list[Row]) -> None:
     """Write the rows of a unit; a full disk is waited for."""
     content = pack(plan.units[unit][1].names, rows)
-    patiently(lambda: place(shard_path(folder, unit), content), folder)
+    patiently(lambda: Folder(folder).write(f"shards/{unit}.npz", content), folder)
 
 
 def _claim(claims: Folder, unit: str) -> Claim | None:
@@ -73,13 +74,12 @@ def _claim(claims: Folder, unit: str) -> Claim | None:
 
 def open_shard(folder: Path, plan: Plan, unit: str) -> Shard | None:
     """The shard of a unit, if it is there; one that holds other tasks is refused."""
-    path = shard_path(folder, unit)
-    if not path.exists():
+    if not os.path.lexists(shard_path(folder, unit)):
         return None
-    shard = Shard(path)
+    shard = Shard(Folder(folder, "shards"), f"{unit}.npz")
     if tuple(shard.tasks) != plan.units[unit][1].names:
         shard.close()
-        raise RunCorrupted(f"the shard {str(path)!r} holds other tasks than its name says; remove it.")
+        raise RunCorrupted(f"the shard {str(shard.path)!r} holds other tasks than its name says; remove it.")
     return shard
 
 

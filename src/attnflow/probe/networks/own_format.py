@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from attnflow.checks import shown, whole
-from attnflow.errors import InvalidInput, MissingExtra
-from attnflow.folders import Folder
+from attnflow.errors import InvalidInput
+from attnflow.parsing import parse_json
 from attnflow.probe.arrays import CHECKSUM, checksum
 from attnflow.probe.networks.families.base import Architecture, Stacked, is_matrix
 from attnflow.probe.networks.families.names import make_architecture
 from attnflow.probe.networks.files.base import AbstractWeights
 from attnflow.probe.networks.model import Network
+from attnflow.probe.stored import write_safetensors
 from attnflow.text.tokenizers import Bytes
 from attnflow.wording import fresh_path
 
@@ -94,17 +95,12 @@ def save_network(network: Network, path: str | os.PathLike[str]) -> Path:
     Its tokenizer is not kept: the network that is read back takes ids or reads texts as bytes, and shows tokens by
     their ids.
     """
-    try:
-        from safetensors.numpy import save_file
-    except ImportError:
-        raise MissingExtra("saving a network needs safetensors; install `attnflow[probe]`.") from None
     shape, target = network.architecture, fresh_path("path", Path(path))
     tables = [network.weights_of(number) for number in range(shape.stored_layers)]
     arrays = {f"layers.{name}": np.stack([table[name] for table in tables]) for name in tables[0]}
     arrays |= {f"outside.{name}": network.outside(name) for name in shape.outside_shapes()}
     text = json.dumps({**dataclasses.asdict(shape), "name": network.name, CHECKSUM: True})
-    with Folder(target.parent).writing_path(target.name) as path:
-        save_file(arrays, str(path), metadata={"attnflow": text, CHECKSUM: checksum(text, arrays)})
+    write_safetensors(target, arrays, {"attnflow": text, CHECKSUM: checksum(text, arrays)})
     return target
 
 
@@ -126,7 +122,7 @@ def is_checked(weights: AbstractWeights, source: Stacked) -> bool:
     arrays = {f"layers.{name}": array for name, array in source.stacked.items()}
     arrays |= {f"outside.{name}": array for name, array in source.arrays.items()}
     text, digest = weights.facts["attnflow"], weights.facts.get(CHECKSUM)
-    if digest is None and not json.loads(text).get(CHECKSUM):
+    if digest is None and not parse_json(text).get(CHECKSUM):
         return False
     if digest != checksum(text, arrays):
         raise InvalidInput(f"{str(weights.path)!r} was altered or truncated (its checksum differs); save it again.")
@@ -136,7 +132,7 @@ def is_checked(weights: AbstractWeights, source: Stacked) -> bool:
 def read_own(weights: AbstractWeights) -> tuple[str, Architecture, dict[str, str], dict[str, str]]:
     """(name, sizes, names of the stacked weights, names of the others) of a file in our own format."""
     try:
-        header = json.loads(weights.facts["attnflow"])
+        header = parse_json(weights.facts["attnflow"])
         name = str(header.pop("name"))
         header.pop(CHECKSUM, None)
         shape = make_architecture(**header)
