@@ -521,9 +521,9 @@ def immense(bytes_: int = 24 * 10**12) -> bytes:
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head + bytes(64)
 
 
-def bomb_of_zeros() -> bytes:
+def bomb_of_zeros(size: int = 1 << 30) -> bytes:
     """An .npz archive of a megabyte that holds a GiB of zeros."""
-    zeros, size = bytes(1 << 20), 1 << 30
+    zeros = bytes(1 << 20)
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     head = plain(np.zeros(0))[:128].replace(b"(0,)", f"({size // 8},)".encode())[:128]
     packed = [packer.compress(head)]

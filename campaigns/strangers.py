@@ -16,7 +16,6 @@ into a page. Exit code 1 if one does. All cases are drawn from the seed; each is
 import argparse
 import collections
 import contextlib
-import datetime
 import json
 import os
 import platform
@@ -607,8 +606,11 @@ def main() -> int:
         print(json.dumps(finding))
     print(f"cases and specimens are in {place.path}; {missing} of {len(wanted)} cases are to be done.")
     if not missing:
+        from _damages import WAYS
+
         versions = {name: version(name) for name in NUMERICS} | {"python": platform.python_version()}
-        record |= {"date": datetime.date.today().isoformat(), "versions": versions} | counts
+        record |= {"versions": versions} | counts
+        record |= {"folders": list(FOLDERS), "ways": sorted(WAYS)}
         record |= {"cases": {"kills": options.kills, "damages": options.damages}}
         _record.save(record, path)
         print(f"wrote {path}")
