@@ -77,7 +77,8 @@ class Shard:
 
     def _open(self) -> None:
         try:
-            archive: Any = self.file = open_npz(self.stream)  # whose `zip` is None once it is closed
+            archive: Any = open_npz(self.stream)  # its `zip` is None once it is closed
+            self.file = archive
             about = parse_json(bytes(self._read("about")))
             self.tasks, self.errors = list(map(str, about["tasks"])), list(map(str, about["errors"]))
             self.layout: list[dict[str, Any]] = about["layout"]
