@@ -2,7 +2,7 @@
 
 import hashlib
 import io
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from xarray.backends import BackendArray
 from xarray.core import indexing
 
 from attnflow.archives import DAMAGED, open_npz
-from attnflow.errors import RunCorrupted
+from attnflow.errors import RunCorrupted, RunError
 from attnflow.folders import Folder
 from attnflow.parsing import parse_json
 from attnflow.reading import LARGEST_TEXT
@@ -20,7 +20,10 @@ from attnflow.runs.files import ARRAYS, CHECKPOINT
 SCALAR = "scalar_"
 """How attributes begin that hold single numbers."""
 TABLES = "attnflow_tables"
-"""The attribute that lists the dimensions of rows."""
+"""The attribute that lists the variables of each table, by the dimension of its rows."""
+STATIC = "attnflow_static"
+"""The attribute that lists the shape of every other array. It is written after their values; until then a reader takes
+them for absent, or for as long as they were."""
 CODECS = {"bytes", "vlen-utf8", "zstd"}
 """What decodes the chunks of a run; a store that names something else is refused before that is looked up."""
 MAGIC = b"attnflow checkpoint 2 "
@@ -53,17 +56,24 @@ class Piecewise(BackendArray):
             raise _unreadable(self.where, error) from None
 
 
-def open_arrays(folder: Folder, checksums: Mapping[str, str] | None = None) -> Any:
-    """The Dataset of the arrays in the folder of a run, and the dimensions of its rows.
+def open_arrays(
+    folder: Folder, checksums: Mapping[str, str] | None = None, rows: Mapping[str, int] | None = None
+) -> Any:
+    """The Dataset of the arrays in the folder of a run, and its tables.
 
     Arguments:
         folder: the folder of the run.
         checksums: SHA-256 of the files by name, where the run is finished: a file that is missing or was altered is
             refused.
+        rows: how many rows to give of each table, where the run is not finished; 0 of those that are not named.
 
     Returns:
-        The Dataset, whose arrays are read as they are used, and the list of dimensions along which rows come; None
-        where an earlier version did not write them down.
+        The Dataset, whose arrays are read as they are used, and the variables of each table by the dimension of its
+        rows; nothing where an earlier version did not write them down.
+
+    Raises:
+        RunCorrupted: if the arrays cannot be read.
+        RunError: if a run that is under way has not made its arrays yet.
     """
     import xarray as xr
     import zarr
@@ -74,23 +84,35 @@ def open_arrays(folder: Folder, checksums: Mapping[str, str] | None = None) -> A
         if name.startswith(ARRAYS + "/")
     }
     store = FolderStore(folder.inside(ARRAYS), checksums=inside or None, read_only=True)
+    if not (checksums or folder.is_file(CHECKPOINT) or store.folder.is_file("zarr.json")):
+        raise _too_early(folder)
     try:
         names = _names(store)
         group = zarr.open_group(store, mode="r", zarr_format=3)
-        attributes = dict(group.attrs)
-        arrays = {name: _array(store, group, name) for name in names}
-        variables = {
-            name: (array.metadata.dimension_names, indexing.LazilyIndexedArray(Piecewise(array, str(store.folder))))
-            for name, array in arrays.items()
-        }
+        attributes: dict[str, Any] = dict(group.attrs)
+        tables, static = attributes.pop(TABLES, {}), attributes.pop(STATIC, None)
+        if tables and static is None:
+            raise _too_early(folder)
+        if tables:
+            in_tables = {name for variables in tables.values() for name in variables}
+            names = [name for name in names if name in in_tables or name in static]
+        counts = {} if rows is None else {**dict.fromkeys(tables, 0), **rows}
+        variables = {}
+        for name in names:
+            array = _array(store, group, name)
+            variable = xr.Variable(
+                array.metadata.dimension_names, indexing.LazilyIndexedArray(Piecewise(array, str(store.folder)))
+            )
+            shape = dict(zip(variable.dims, (static or {}).get(name, variable.shape), strict=True))
+            shape |= {dim: min(shape[dim], count) for dim, count in counts.items() if dim in shape}
+            variables[name] = variable.isel({dim: slice(0, size) for dim, size in shape.items()})
         beside = str(attributes.pop("coordinates", "")).split()
-        is_label = {name: dims == (name,) or name in beside for name, (dims, _) in variables.items()}
+        is_label = {name: variable.dims == (name,) or name in beside for name, variable in variables.items()}
         scalars = {
             key.removeprefix(SCALAR): ((), float(str(attributes.pop(key))))
             for key in sorted(attributes)
             if key.startswith(SCALAR)
         }
-        tables = attributes.pop(TABLES, None)
         dataset = xr.Dataset(
             {name: value for name, value in variables.items() if not is_label[name]} | scalars,
             {name: value for name, value in variables.items() if is_label[name]},
@@ -102,10 +124,49 @@ def open_arrays(folder: Folder, checksums: Mapping[str, str] | None = None) -> A
             if labels.dtype.kind in "OT"
         }
         return dataset.assign_coords(texts), tables
-    except RunCorrupted:
+    except RunError:
         raise
     except Exception as error:
         raise _unreadable(str(store.folder), error) from None
+
+
+def require_digests(dataset: Any, tables: Mapping[str, Iterable[str]], commits: Iterable[Mapping[str, Any]]) -> None:
+    """Refuse rows that do not have the digests which the checkpoint lists for each commit.
+
+    Arguments:
+        dataset: the committed rows.
+        tables: the variables of each table, by the dimension of its rows.
+        commits: the entries of the checkpoint: first row, last row and digest.
+
+    Raises:
+        RunCorrupted: if rows have changed, or cannot be read.
+    """
+    try:
+        for commit in commits:
+            rows: dict[str, dict[str, np.ndarray]] = {}
+            for table, names in tables.items():
+                start, stop = commit["start"][table], commit["stop"][table]
+                if stop > start:
+                    rows[table] = {name: dataset[name].isel({table: slice(start, stop)}).values for name in names}
+            if digest(rows) != commit["digest"]:
+                raise ValueError(f"rows {commit['start']} to {commit['stop']} have changed")
+    except Exception as error:
+        raise RunCorrupted(f"the arrays do not match their checkpoint ({error}); {AGAIN}") from None
+
+
+def digest(rows: Mapping[str, Mapping[str, np.ndarray]]) -> str:
+    """SHA-256 of rows of several tables."""
+    total = hashlib.sha256()
+    for table in sorted(rows):
+        for name in sorted(rows[table]):
+            if rows[table][name].size:
+                total.update(name.encode())
+                total.update(np.ascontiguousarray(rows[table][name]).tobytes())
+    return total.hexdigest()
+
+
+def _too_early(folder: Folder) -> RunError:
+    return RunError(f"{str(folder)!r} has no arrays yet; open it when it has made some, or `attnflow resume` it.")
 
 
 def _names(store: FolderStore) -> list[str]:
@@ -159,7 +220,7 @@ def reached(folder: Folder) -> str:
     if not folder.is_file(CHECKPOINT):
         return ""
     rows = read_checkpoint(folder)[0]["committed"]
-    dataset, _ = open_arrays(folder)
+    dataset, _ = open_arrays(folder, rows=rows)
     return ", ".join(
         f"{table} {float(dataset[table][count - 1]):g}" if table in dataset.coords else f"{count} rows of {table}"
         for table, count in rows.items()

@@ -10,9 +10,9 @@ from attnflow.errors import FlowFailed, InvalidInput, RunError
 from attnflow.flows import AbstractResult, AbstractWork, Control, Drive, Driven, Ending, Outcome, Progress
 from attnflow.interrupts import interruptible
 from attnflow.precision import full_precision
-from attnflow.runs.arrays import open_arrays, read_checkpoint
+from attnflow.runs.arrays import open_arrays, read_checkpoint, require_digests
 from attnflow.runs.described import Described
-from attnflow.runs.files import ARRAYS, CHECKPOINT, require_space, require_writable
+from attnflow.runs.files import CHECKPOINT, require_space, require_writable
 from attnflow.runs.folder import Run
 from attnflow.runs.lifecycle import attempt
 from attnflow.runs.plugins import Given, Plugins, joined
@@ -204,12 +204,11 @@ def _outcome(manifest: dict[str, Any]) -> Outcome:
 def _opened(run: Run, work: Any, outcome: Outcome, steps: dict[str, int]) -> Any:
     """The result of `work` from the rows that are on disk."""
     is_finished = run.manifest()["status"] == "finished"
-    facts = _facts(run)
-    if not (is_finished or run.folder.is_folder(ARRAYS)):
-        raise RunError(f"{str(run.path)!r} has no arrays yet; open it when it has made some, or `attnflow resume` it.")
-    dataset, tables = open_arrays(run.folder, run.manifest().get("checksums") if is_finished else None)
-    rows = facts.get("committed", {} if is_finished else dict.fromkeys(tables or [work.rows], 0))
-    dataset = dataset.isel({dim: slice(0, count) for dim, count in rows.items() if dim in dataset.dims})
+    facts, checksums = _facts(run), run.manifest().get("checksums") if is_finished else None
+    rows = facts.get("committed", None if is_finished else {work.rows: 0})
+    dataset, tables = open_arrays(run.folder, checksums, rows)
+    if not is_finished and facts:
+        require_digests(dataset, tables, facts["commits"] if tables else [])
     with full_precision():
         return work.result(Driven(dataset, outcome, steps))
 

@@ -17,7 +17,17 @@ from attnflow.errors import RunCorrupted, RunError
 from attnflow.flows.outcome import Ending, Outcome
 from attnflow.flows.sink import AbstractSink, Checkpoint, Layout, Tables
 from attnflow.folders import Folder
-from attnflow.runs.arrays import AGAIN, MAGIC, SCALAR, TABLES, open_arrays, read_checkpoint
+from attnflow.runs.arrays import (
+    AGAIN,
+    MAGIC,
+    SCALAR,
+    STATIC,
+    TABLES,
+    digest,
+    open_arrays,
+    read_checkpoint,
+    require_digests,
+)
 from attnflow.runs.chunks import FolderStore
 from attnflow.runs.files import ARRAYS, CHECKPOINT, require_space, writing
 
@@ -74,20 +84,17 @@ class ZarrSink(AbstractSink):
                         self._resize(array, table, name, 2 * stop)
                     array[self._where(table, name, start[table], stop)] = values
             if any(variables for variables in rows.values()):
-                self.commits.append({"start": start, "stop": checkpoint.committed, "digest": _digest(rows)})
+                self.commits.append({"start": start, "stop": checkpoint.committed, "digest": digest(rows)})
             self.folder.write(CHECKPOINT, self._pack(checkpoint))
 
     def end(self, checkpoint: Checkpoint, static: dict[str, Any], attributes: dict[str, Any], complete: bool) -> Any:
         with self._open_for_writing() as group:
-            self._put(group, static)
             if complete:
                 for table, variables in self.layout.tables.items():
                     for name in variables:
                         self._resize(group[name], table, name, checkpoint.committed[table])
-                group.attrs.update(attributes)
-        rows = {table: slice(0, count) for table, count in checkpoint.committed.items()}
-        dataset = open_arrays(self.folder)[0].assign_attrs(attributes)
-        return dataset.isel({table: part for table, part in rows.items() if table in dataset.dims})
+            self._put(group, static, attributes if complete else {})
+        return open_arrays(self.folder, rows=checkpoint.committed)[0].assign_attrs(attributes)
 
     @contextlib.contextmanager
     def _open_for_writing(self) -> Iterator[Any]:
@@ -133,7 +140,7 @@ class ZarrSink(AbstractSink):
         store = FolderStore(self.folder.inside(ARRAYS))
         self.folder.make(ARRAYS)
         group = zarr.create_group(store, zarr_format=3)
-        group.attrs[TABLES] = list(layout.tables)  # first, so that a reader knows which dimensions have no rows yet
+        group.attrs[TABLES] = self._tables()  # first, so that a reader knows which dimensions have no rows yet
         for table, variables in layout.tables.items():
             for name, (dims, dtype) in variables.items():
                 shape = layout.shape(table, name, layout.most[table])
@@ -148,53 +155,49 @@ class ZarrSink(AbstractSink):
                 )
         self._put_static(group)
 
+    def _tables(self) -> dict[str, list[str]]:
+        return {table: sorted(variables) for table, variables in self.layout.tables.items()}
+
     def _put_static(self, group: Any) -> None:
-        """What the layout knows before the first row."""
+        """Write what the layout knows before the first row."""
         layout = self.layout
-        own = {name: ((name,), labels) for name, labels in layout.coordinates.items()}
-        self._put(group, own | layout.static | layout.beside)
-        group.attrs.update(layout.attributes)
-        if layout.beside:
-            group.attrs["coordinates"] = " ".join(layout.beside)  # by which xarray knows them
+        labels = {name: ((name,), values) for name, values in layout.coordinates.items()}
+        # by `coordinates` xarray knows labels beside those of dimensions
+        beside = {"coordinates": " ".join(layout.beside)} if layout.beside else {}
+        attributes = {TABLES: self._tables(), **layout.attributes, **beside}
+        self._put(group, labels | layout.static | layout.beside, attributes)
 
-    def _put(self, group: Any, static: dict[str, Any]) -> None:
-        """Write what does not change along rows; entries that are there already, before new ones, stay as they lie."""
-        for name, (dims, values) in static.items():
-            if not dims:  # an array without dimensions cannot be told from one whose dimensions have no names
-                group.attrs[SCALAR + name] = repr(float(values))
-                continue
-            values = np.ascontiguousarray(values)
-            if name in group and self._has_grown(group[name], dims, values):
-                continue
-            array = group.create_array(
-                name,
-                shape=values.shape,
-                # texts of one length have no Zarr type
-                dtype="string" if values.dtype.kind == "U" else values.dtype,
-                chunks=tuple(max(s, 1) for s in values.shape),
-                dimension_names=dims,
-                overwrite=True,
-                compressors=checksummed(),
-            )
-            array[...] = _plain(values)
+    def _put(self, group: Any, static: dict[str, Any], attributes: dict[str, Any]) -> None:
+        """Write what does not change along rows, and say in one step at the end that it is there.
 
-    def _has_grown(self, array: Any, dims: tuple[str, ...], values: np.ndarray) -> bool:
-        """True if the array begins `values`: it has them then, and was not without its old entries at any moment."""
-        count = array.shape[0]
-        if tuple(array.metadata.dimension_names) != tuple(dims) or array.shape[1:] != values.shape[1:]:
-            return False
-        is_text = values.dtype.kind == "U"
-        if (array.dtype.kind in "OT") != is_text or not (is_text or array.dtype == values.dtype):
-            return False
-        beginning = np.asarray(array[...])
-        if is_text:
-            beginning = np.array(beginning.tolist(), np.str_).reshape(beginning.shape)
-        if count > len(values) or not np.array_equal(beginning, values[:count], equal_nan=values.dtype.kind == "f"):
-            return False
-        if count < len(values):
-            array.resize(values.shape)
-            array[count:] = _plain(values[count:])
-        return True
+        Entries that are there already, before new ones, stay as they lie.
+        """
+        arrays = {name: (dims, np.ascontiguousarray(values)) for name, (dims, values) in static.items() if dims}
+        # an array without dimensions cannot be told from one whose dimensions have no names
+        scalars = {SCALAR + name: repr(float(values)) for name, (dims, values) in static.items() if not dims}
+        shapes = dict(group.attrs.get(STATIC, {}))
+        changed = {name for name, entry in arrays.items() if not (name in group and _begins(group[name], *entry))}
+        if changed & shapes.keys():
+            group.update_attributes({STATIC: {name: shape for name, shape in shapes.items() if name not in changed}})
+        for name, (dims, values) in arrays.items():
+            start = 0 if name in changed else group[name].shape[0]
+            if name in changed:
+                group.create_array(
+                    name,
+                    shape=values.shape,
+                    # texts of one length have no Zarr type
+                    dtype="string" if values.dtype.kind == "U" else values.dtype,
+                    chunks=tuple(max(s, 1) for s in values.shape),
+                    dimension_names=dims,
+                    overwrite=True,
+                    compressors=checksummed(),
+                )
+            elif start < len(values):
+                group[name].resize(values.shape)
+            if start < len(values):
+                group[name][start:] = values[start:].astype(object) if values.dtype.kind == "U" else values[start:]
+        shapes |= {name: list(values.shape) for name, (_, values) in arrays.items()}
+        group.update_attributes({STATIC: shapes, **scalars, **attributes})
 
     def _pack(self, checkpoint: Checkpoint) -> bytes:
         outcome = checkpoint.outcome
@@ -237,28 +240,23 @@ class ZarrSink(AbstractSink):
 
     def _verify(self) -> None:
         """Compare the committed rows with their digests."""
-        import zarr
-
-        try:
-            store = FolderStore(self.folder.inside(ARRAYS), read_only=True)
-            group = zarr.open_group(store, mode="r", zarr_format=3)
-            for commit in self.commits:
-                rows: dict[str, dict[str, np.ndarray]] = {}
-                for table, variables in self.layout.tables.items():
-                    start, stop = commit["start"][table], commit["stop"][table]
-                    if stop > start:
-                        rows[table] = {n: np.asarray(group[n][self._where(table, n, start, stop)]) for n in variables}  # type: ignore[index]
-                if _digest(rows) != commit["digest"]:
-                    raise ValueError(f"rows {commit['start']} to {commit['stop']} have changed")
-        except Exception as error:
-            raise RunCorrupted(
-                f"the arrays in {self.arrays!r} do not match their checkpoint ({error}); {AGAIN}"
-            ) from None
+        rows = {
+            table: max((commit["stop"][table] for commit in self.commits), default=0) for table in self.layout.tables
+        }
+        require_digests(open_arrays(self.folder, rows=rows)[0], self._tables(), self.commits)
 
 
-def _plain(values: np.ndarray) -> np.ndarray:
-    """Values as Zarr takes them: texts as objects."""
-    return values.astype(object) if values.dtype.kind == "U" else values
+def _begins(array: Any, dims: tuple[str, ...], values: np.ndarray) -> bool:
+    """True if `values` are those of the array, or begin with them."""
+    is_text = values.dtype.kind == "U"
+    if (array.dtype.kind in "OT") != is_text or not (is_text or array.dtype == values.dtype):
+        return False
+    if tuple(array.metadata.dimension_names) != tuple(dims) or array.shape[1:] != values.shape[1:]:
+        return False
+    beginning = np.asarray(array[...])
+    if is_text:
+        beginning = np.array(beginning.tolist(), np.str_).reshape(beginning.shape)
+    return bool(np.array_equal(beginning, values[: len(beginning)], equal_nan=values.dtype.kind == "f"))
 
 
 def checksummed() -> Any:
@@ -294,13 +292,3 @@ def _restored(state: Any, paths: list[str], leaves: list[np.ndarray], where: str
             jax.random.wrap_key_data(jax.numpy.asarray(stored), impl=jax.random.key_impl(leaf)) if is_key else stored
         )
     return jax.tree.unflatten(structure, made)
-
-
-def _digest(rows: Tables) -> str:
-    total = hashlib.sha256()
-    for table in sorted(rows):
-        for name in sorted(rows[table]):
-            if rows[table][name].size:
-                total.update(name.encode())
-                total.update(np.ascontiguousarray(rows[table][name]).tobytes())
-    return total.hexdigest()
