@@ -20,9 +20,10 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from attnflow.errors import RunCorrupted, RunError
+from attnflow.reading import read_stream
 
 TEMPORARY = ".attnflow-"
-"""How names of temporary files begin; 16 random digits follow. A process that is killed leaves one behind."""
+"""How names of temporary files begin; 16 random digits follow. A process that is killed leaves one."""
 FORBIDDEN = set("\0\\:") if os.name == "nt" else set("\0")
 """Characters that lead elsewhere than into the folder."""
 _READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -55,10 +56,10 @@ class Folder:
         """The path of an entry, for messages and for programs that write to paths only."""
         return self.path.joinpath(*self._parts(name))
 
-    def read(self, name: str) -> bytes:
-        """The content of a file."""
+    def read(self, name: str, most: int | None = None) -> bytes:
+        """The content of a file; refused, as an `OSError`, if it has more than `most` bytes."""
         with self.open(name) as stream:
-            return stream.read()
+            return stream.read() if most is None else read_stream(stream, most)
 
     def open(self, name: str) -> BufferedReader:
         """A file, open for reading; refused if it is a link, a pipe or a device."""

@@ -307,7 +307,7 @@ def test_a_description_that_is_no_json_is_refused(tmp_path):
         ("{", "is no JSON"),
         ("[1]", "is no table of JSON"),
         ("[" * 100_000, "is no JSON"),
-        (" " * 2_000_000, "has 2000000 bytes"),
+        (" " * 2_000_000, "it has 2 MB, more than 1.05 MB"),
     ):
         (where / "config.json").write_text(content)
         with pytest.raises(InvalidInput, match=words):

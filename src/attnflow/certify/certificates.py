@@ -9,6 +9,8 @@ from typing import Any, NoReturn
 from attnflow.certify.checking.words import statement
 from attnflow.errors import InvalidInput
 from attnflow.folders import saving, write_file
+from attnflow.parsing import parse_json
+from attnflow.reading import read_text
 from attnflow.wording import fresh_path
 
 FORMAT = 1
@@ -65,7 +67,7 @@ class Certificate:
     def load(cls, path: str | Path) -> "Certificate":
         """Read a saved certificate, without checking what it says."""
         try:
-            found = json.loads(Path(path).read_text(encoding="utf-8"))
+            found = parse_json(read_text(path))
             fields = (found["kind"], found["statement"], tuple(found["assumes"]), found["claims"], found["data"])
             return cls(*fields, found.get("enclosures", {}))
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:

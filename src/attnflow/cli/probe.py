@@ -12,6 +12,7 @@ from attnflow.cli import complete, console
 from attnflow.cli.console import Folder, Json, NoFigures, say
 from attnflow.cli.perform import perform
 from attnflow.errors import InvalidInput, RunError
+from attnflow.reading import read_text
 from attnflow.wording import bytes_shown, fresh_path, shown
 
 probe = console.Commands(
@@ -136,7 +137,7 @@ def _read(files: list[Path] | None, by: By) -> list[str]:
     found = []
     for file in files:
         try:
-            text = file.read_text(encoding="utf-8-sig")
+            text = read_text(file)
         except UnicodeDecodeError as error:
             raise InvalidInput(
                 f"{shown(str(file))} is not text in UTF-8 (byte {error.start}); save it as UTF-8."

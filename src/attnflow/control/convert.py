@@ -6,12 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from attnflow.archives import DAMAGED, open_npz
 from attnflow.control.schedule import Schedule
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField, Affine, Drift, MeanAttention, Perceptron, PerLayer, ReluUnit
 from attnflow.fields.exact.in_turn import InTurn
 from attnflow.flows import Layers
 from attnflow.folders import Folder, saving
+from attnflow.reading import open_file
 from attnflow.spaces import AbstractSpace, Euclidean, Sphere
 from attnflow.special.quotients import host_expm1_ratio
 
@@ -110,7 +112,7 @@ def save(schedule: Schedule, path: str | os.PathLike[str]) -> Path:
 def load(path: str | os.PathLike[str]) -> Schedule:
     """Read a schedule that `save` has written."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with open_file(path) as stream, open_npz(stream) as file:
             data = {name: file[name] for name in file.files}
         if int(data["format"]) != FORMAT:
             raise InvalidInput(f"{path} has format {int(data['format'])}; this version reads {FORMAT}.")
@@ -123,7 +125,7 @@ def load(path: str | os.PathLike[str]) -> Schedule:
         return Schedule.of(SPACES[str(data["space"])](int(data["dim"])), field, data["durations"])
     except FileNotFoundError:
         raise InvalidInput(f"there is no file {path}; give one that control.save has written.") from None
-    except (KeyError, ValueError, OSError, TypeError, IndexError) as error:
+    except (*DAMAGED, TypeError, IndexError) as error:
         raise InvalidInput(
             f"{path} is no file of a schedule ({error}); give one that control.save has written."
         ) from None

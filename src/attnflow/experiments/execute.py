@@ -15,6 +15,8 @@ from attnflow.experiments.settings import Settings, parse_settings
 from attnflow.experiments.study import OnProgress, Study
 from attnflow.experiments.verdicts import judged
 from attnflow.interrupts import interruptible
+from attnflow.parsing import parse_json
+from attnflow.reading import LARGEST_TEXT
 from attnflow.runs.files import writing
 from attnflow.runs.folder import Run
 from attnflow.runs.lifecycle import attempt
@@ -122,7 +124,7 @@ def read_claims(run: Run) -> list[Claim]:
     if run.manifest()["status"] != "finished":
         return []
     try:
-        return [Claim.from_json(entries) for entries in json.loads(run.folder.read("claims.json"))]
+        return [Claim.from_json(entries) for entries in parse_json(run.folder.read("claims.json", LARGEST_TEXT))]
     except (OSError, ValueError, KeyError, TypeError) as error:
         where = str(run.folder.where("claims.json"))
         raise RunCorrupted(f"{where!r} cannot be read ({error}); run the experiment again.") from None

@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import inspect
-import json
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -15,6 +14,8 @@ from attnflow.experiments.claim import Claim
 from attnflow.experiments.study import Study
 from attnflow.experiments.verdicts import missing
 from attnflow.fields import Attention
+from attnflow.parsing import parse_json
+from attnflow.reading import read_text
 
 
 @dataclasses.dataclass(frozen=True)
@@ -166,7 +167,7 @@ def kill_matrix(
 def read_matrices(path: str | Path) -> dict[str, Matrix]:
     """The matrices by experiment in a record of campaigns/physics.py."""
     try:
-        rows = json.loads(Path(path).read_text(encoding="utf-8"))["experiments"]
+        rows = parse_json(read_text(path))["experiments"]
         return {
             name: Matrix(
                 tuple(row["claims"]),

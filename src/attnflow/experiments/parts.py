@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from attnflow.archives import open_npz
 from attnflow.errors import InvalidInput, RunCorrupted
 from attnflow.folders import Folder
+from attnflow.parsing import parse_json
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -69,9 +71,8 @@ def read_part(folder: Folder, name: str) -> "xr.Dataset":
     import xarray as xr
 
     try:
-        content = io.BytesIO(folder.read(name))  # NumPy does not close a file that it cannot read
-        with np.load(content, allow_pickle=False) as arrays:
-            header = json.loads(str(arrays[HEADER]))
+        with folder.open(name) as stream, open_npz(stream, is_compressed=False) as arrays:
+            header = parse_json(str(arrays[HEADER]))
             facts = header["variables"]
             variables = {n: xr.Variable(f["dims"], arrays[n], f["attributes"]) for n, f in facts.items()}
         return xr.Dataset(

@@ -1,7 +1,6 @@
 """Random numbers of an experiment: one salt changes all of them at once."""
 
 import dataclasses
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from attnflow.errors import InvalidInput
+from attnflow.parsing import parse_json
+from attnflow.reading import read_text
 
 SPACING = 1_000_000
 """Seeds of two salts lie this far apart; an experiment numbers its own seeds from 0 and uses fewer."""
@@ -92,7 +93,7 @@ def _salts(salts: tuple[int, ...]) -> str:
 def read_replications(path: str | Path) -> dict[str, Replication]:
     """What a record of campaigns/replicate.py holds, by experiment."""
     try:
-        runs = json.loads(Path(path).read_text(encoding="utf-8"))["runs"]
+        runs = parse_json(read_text(path))["runs"]
         return {name: _replication(by_salt) for name, by_salt in runs.items()}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InvalidInput(f"{str(path)!r} is no record of campaigns/replicate.py ({error}).") from None

@@ -3,13 +3,13 @@
 import dataclasses
 import hashlib
 import json
-import tomllib
 from typing import Any
 
 import tomli_w
 
 from attnflow.errors import InvalidSpec
 from attnflow.experiments.catalogue import Experiment, find
+from attnflow.parsing import parse_toml
 from attnflow.runs.nearest import did_you_mean
 
 
@@ -38,7 +38,7 @@ class Settings:
 
 def parse_settings(text: str, experiment: Experiment | None = None) -> Settings:
     """The settings in the text of a spec.toml, of `experiment` or of the one in the package that it names."""
-    table = tomllib.loads(text)
+    table = parse_toml(text)
     known = ("experiment", "quick", "parameters")
     for key in table:
         if key not in known:

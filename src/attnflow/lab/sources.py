@@ -2,7 +2,6 @@
 
 import abc
 import contextlib
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,8 @@ from attnflow.lab.forms import check_files
 from attnflow.lab.limits import check_tokens, checked_axes, is_single
 from attnflow.lab.pictures import Painter, labels_of
 from attnflow.lab.rows import FRAME_DIMS, picture_class, picture_of
+from attnflow.parsing import parse_json
+from attnflow.reading import LARGEST_TEXT
 from attnflow.spaces import Sphere
 from attnflow.wording import shown
 
@@ -124,7 +125,7 @@ def _shapes_on_disk(arrays: Folder) -> dict[str, dict[str, int]]:
     shapes = {}
     for name in ("positions", "masses", "coefficients"):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
-            metadata = json.loads(arrays.read(f"{name}/zarr.json"))
+            metadata = parse_json(arrays.read(f"{name}/zarr.json", LARGEST_TEXT))
             shapes[name] = dict(zip(metadata["dimension_names"], metadata["shape"], strict=True))
     return shapes
 

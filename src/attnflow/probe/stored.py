@@ -3,19 +3,20 @@
 import inspect
 import json
 import os
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from attnflow.archives import open_npz
 from attnflow.checks import shown
 from attnflow.errors import InvalidInput, MissingExtra, TooLarge
-from attnflow.feasible import require_memory
 from attnflow.folders import Folder, saving
+from attnflow.parsing import parse_json
 from attnflow.probe.arrays import CHECKSUM, checksum, plain
 from attnflow.probe.stream import Stream
+from attnflow.reading import open_file
 
 PARTS = ("hidden", "attention", "after_attention", "ids")
 """Arrays that a stream has for each text: `hidden` of one text, or `hidden.0`, `hidden.1` of several."""
@@ -109,13 +110,8 @@ Content = tuple[dict[str, np.ndarray], str | None, str | None]
 
 def _read_npz(file: Path) -> Content:
     try:
-        with file.open("rb") as opened:
-            with zipfile.ZipFile(opened) as archive:  # a few bytes may stand for any number of zeros
-                unpacked = sum(entry.file_size for entry in archive.infolist())
-            require_memory(unpacked, f"the arrays of {file.name}", "save fewer layers or texts in a file")
-            opened.seek(0)
-            with np.load(opened, allow_pickle=False) as stored:
-                arrays = {name: stored[name] for name in stored.files}
+        with open_file(file) as opened, open_npz(opened) as stored:
+            arrays = {name: stored[name] for name in stored.files}
     except TooLarge:
         raise
     except Exception as error:  # zipfile, zlib and NumPy each raise their own
@@ -137,7 +133,7 @@ def _read_safetensors(file: Path) -> Content:
 
 def _said(file: Path, text: str) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        found = parse_json(text)
         return {key: found[key] for key in ("name", "causal", "facts", "labels", CHECKSUM) if key in found}
     except (ValueError, TypeError, RecursionError):
         raise InvalidInput(f"{file.name} has a description that is no JSON; write it again by Stream.save.") from None

@@ -2,7 +2,6 @@
 
 import hashlib
 import io
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,8 +9,11 @@ import numpy as np
 from xarray.backends import BackendArray
 from xarray.core import indexing
 
+from attnflow.archives import DAMAGED, open_npz
 from attnflow.errors import RunCorrupted
 from attnflow.folders import Folder
+from attnflow.parsing import parse_json
+from attnflow.reading import LARGEST_TEXT
 from attnflow.runs.chunks import FolderStore
 from attnflow.runs.files import ARRAYS, CHECKPOINT
 
@@ -120,7 +122,7 @@ def _names(store: FolderStore) -> list[str]:
 
 def _array(store: FolderStore, group: Any, name: str) -> Any:
     """An array of the store, if it is written as those of a run are."""
-    metadata = json.loads(store.folder.read(f"{name}/zarr.json"))
+    metadata = parse_json(store.folder.read(f"{name}/zarr.json", LARGEST_TEXT))
     codecs = {codec["name"] for codec in metadata["codecs"]}
     if not codecs <= CODECS:
         raise ValueError(f"{name} is written with {', '.join(sorted(codecs - CODECS))}")
@@ -140,9 +142,12 @@ def read_checkpoint(folder: Folder) -> tuple[dict[str, Any], list[np.ndarray]]:
     if head != MAGIC + hashlib.sha256(payload).hexdigest().encode():
         where = str(folder.where(CHECKPOINT))
         raise RunCorrupted(f"{where!r} was truncated or altered; the run cannot go on: {AGAIN}")
-    with np.load(io.BytesIO(payload)) as arrays:
-        facts = json.loads(str(arrays["facts"]))
-        return facts, [arrays[f"leaf{k}"] for k in range(len(facts["paths"]))]
+    try:
+        with open_npz(io.BytesIO(payload), is_compressed=False) as arrays:
+            facts = parse_json(str(arrays["facts"]))
+            return facts, [arrays[f"leaf{k}"] for k in range(len(facts["paths"]))]
+    except (*DAMAGED, TypeError) as error:
+        raise RunCorrupted(f"{str(folder.where(CHECKPOINT))!r} cannot be read ({error}); {AGAIN}") from None
 
 
 def reached(folder: Folder) -> str:

@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import json
 import time
-import tomllib
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +11,8 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from attnflow.errors import InvalidInput, RunCorrupted, RunError, RunExists, RunLocked
 from attnflow.folders import Folder, is_temporary
+from attnflow.parsing import parse_json, parse_toml
+from attnflow.reading import LARGEST_TEXT
 from attnflow.runs import locks
 from attnflow.runs.claims import is_claim
 from attnflow.runs.environment import environment
@@ -174,7 +175,7 @@ class Run:
     def manifest(self) -> dict[str, Any]:
         """What is known about the run; one that is damaged is refused."""
         try:
-            found = json.loads(self.folder.read("manifest.json"))
+            found = parse_json(self.folder.read("manifest.json", LARGEST_TEXT))
         except (OSError, ValueError, RecursionError) as error:
             raise RunCorrupted(
                 f"the manifest of {str(self.path)!r} cannot be read ({error}); run the spec again."
@@ -221,7 +222,7 @@ class Run:
     def read_spec(self, parse: Callable[[str], S]) -> S:
         """What `parse` makes of spec.toml; refused if it is not what the run was made with."""
         try:
-            spec = parse(self.folder.read("spec.toml").decode())
+            spec = parse(self.folder.read("spec.toml", LARGEST_TEXT).decode())
         except (OSError, UnicodeDecodeError, ValueError) as error:
             raise RunCorrupted(
                 f"spec.toml of {str(self.path)!r} cannot be read ({error}); run the spec again."
@@ -237,7 +238,7 @@ class Run:
     def table(self) -> dict[str, Any]:
         """What spec.toml holds: to be read, not to be run."""
         try:
-            return tomllib.loads(self.folder.read("spec.toml").decode())
+            return parse_toml(self.folder.read("spec.toml", LARGEST_TEXT))
         except (OSError, ValueError, RecursionError) as error:
             raise RunCorrupted(
                 f"spec.toml of {str(self.path)!r} cannot be read ({error}); run the spec again."
@@ -271,7 +272,7 @@ class Run:
             return
         try:
             text, expected = becoming["spec"], becoming["spec_hash"]
-            is_same = self._hash_of(tomllib.loads(text), manifest) == expected
+            is_same = self._hash_of(parse_toml(text), manifest) == expected
         except (KeyError, TypeError, ValueError, RecursionError):
             is_same = False
         if not is_same:

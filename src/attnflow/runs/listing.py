@@ -9,12 +9,12 @@ import json
 import operator
 import re
 import sqlite3
-import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from attnflow.errors import InvalidInput, RunError
+from attnflow.parsing import parse_json, parse_toml
 from attnflow.runs.folder import UNDER_WAY, Run
 from attnflow.runs.nearest import did_you_mean
 from attnflow.wording import shown
@@ -57,7 +57,7 @@ def _filter(text: str) -> tuple[str, str, Any]:
         raise InvalidInput(f"the filter {shown(text)} cannot be read; write it as field.beta>=4 or status=finished.")
     key, sign, value = parts.groups()
     try:
-        return key, sign, tomllib.loads(f"v = {value}")["v"]
+        return key, sign, parse_toml(f"v = {value}")["v"]
     except ValueError:
         return key, sign, value
 
@@ -85,7 +85,7 @@ def _facts(root: Path) -> dict[Run, Facts]:
             size, changed, text = known.get(name, (0, 0, ""))
             if state is not None and (size, changed) == state:
                 with contextlib.suppress(ValueError, TypeError):
-                    found[run] = dict(json.loads(text))
+                    found[run] = dict(parse_json(text))
                     continue
             found[run] = _read(run)
             if state is not None and found[run].get("status") not in (*UNDER_WAY, "interrupted", "damaged"):

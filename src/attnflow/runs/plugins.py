@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 from attnflow.errors import AttnflowError, InvalidInput
 from attnflow.folders import Folder
+from attnflow.reading import LARGEST_SOURCE, read_file
 from attnflow.runs.files import writing
 from attnflow.runs.nearest import did_you_mean
 from attnflow.wording import shown
@@ -230,7 +231,7 @@ def read(given: Sequence[str | Path]) -> list[Source]:
         if path.suffix != ".py":
             raise InvalidInput(f"{str(path)!r} is no plugin; give a Python file, whose name ends in .py.")
         try:
-            found.setdefault(path.resolve(), Source(path, path.read_bytes(), str(path.resolve())))
+            found.setdefault(path.resolve(), Source(path, read_file(path, LARGEST_SOURCE), str(path.resolve())))
         except OSError as error:
             raise InvalidInput(
                 f"cannot read {str(path)!r} ({error.strerror or error}); give a Python file that is there."

@@ -5,7 +5,6 @@ import functools
 import inspect
 import json
 import math
-import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from attnflow.axes import Along
 from attnflow.checks import instance, shown
 from attnflow.errors import AttnflowError, InvalidSpec, RunError
 from attnflow.flows import AbstractWork, At
+from attnflow.parsing import parse_toml
 from attnflow.runs.earlier import LAST_RUNS, counting_all_tokens
 from attnflow.runs.files import content_hash
 from attnflow.runs.folder import Run
@@ -163,7 +163,7 @@ def spec_of(run: Run, plugins: Given = ()) -> Spec:
 
     def parse(text: str) -> Spec:
         if manifest["format"] <= LAST_RUNS:
-            text = tomli_w.dumps(counting_all_tokens(tomllib.loads(text)))
+            text = tomli_w.dumps(counting_all_tokens(parse_toml(text)))
         return parse_spec(text, plugins=loaded)
 
     return run.read_spec(parse)

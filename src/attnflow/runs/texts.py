@@ -1,6 +1,5 @@
 """The text of a specification: read from a file or a preset, and changed by entries such as "field.beta=9"."""
 
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,8 @@ import tomli_w
 
 from attnflow.checks import instance, shown
 from attnflow.errors import InvalidSpec
+from attnflow.parsing import parse_toml
+from attnflow.reading import read_text
 from attnflow.runs.presets import preset_names, preset_text
 from attnflow.runs.token_files import with_files
 
@@ -17,10 +18,7 @@ def load_text(source: str | Path) -> str:
     """The text of a TOML file or of a preset."""
     path = Path(instance("source", source, str | Path, "a TOML file, or the name of a preset"))
     try:
-        if path.suffix == ".toml" or path.exists():
-            text = path.read_text(encoding="utf-8-sig")
-        else:
-            text = preset_text(str(source))
+        return read_text(path) if path.suffix == ".toml" or path.exists() else preset_text(str(source))
     except OSError as error:
         raise InvalidSpec(
             f"cannot read {shown(str(path))} ({error.strerror}); give a TOML file or a preset, one of "
@@ -28,7 +26,6 @@ def load_text(source: str | Path) -> str:
         ) from None
     except UnicodeDecodeError as error:
         raise InvalidSpec(f"{shown(str(path))} is not text in UTF-8 (byte {error.start}); save it as UTF-8.") from None
-    return text
 
 
 def with_changes(text: str, changes: Sequence[str], folder: str | Path = ".") -> str:
@@ -48,13 +45,9 @@ def changed(text: str, changes: Sequence[str]) -> dict[str, Any]:
 
 def _read_toml(text: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidSpec(f"the specification is not valid TOML: {' '.join(str(error).split())}.") from None
-    except RecursionError:
-        raise InvalidSpec("the specification is nested too deeply; write it with fewer brackets.") from None
-    except ValueError:  # Python reads integers of up to 4300 digits
-        raise InvalidSpec("the specification has a number of thousands of digits; write a smaller one.") from None
+        return parse_toml(text)
+    except ValueError as error:
+        raise InvalidSpec(f"the specification cannot be read: {error}; write it as `attnflow presets` shows.") from None
 
 
 def _apply(table: dict[str, Any], change: str) -> None:
@@ -62,10 +55,10 @@ def _apply(table: dict[str, Any], change: str) -> None:
     if not equals or not key.strip():
         raise InvalidSpec(f"`--set` is {shown(change)}; write part.key=value, say field.beta=9.")
     try:
-        found = tomllib.loads(f"value = {value}")
-    except (ValueError, RecursionError):
-        found = {}
-    parsed = found["value"] if len(found) == 1 else value  # what is no TOML value is a text
+        table_of_value = parse_toml(f"value = {value}")
+    except ValueError:
+        table_of_value = {}
+    parsed = table_of_value["value"] if len(table_of_value) == 1 else value  # what is no TOML value is a text
     *path, last = key.strip().split(".")
     for step in path:
         table = table.setdefault(step, {})

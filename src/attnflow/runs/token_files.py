@@ -7,6 +7,7 @@ import numpy as np
 
 from attnflow.checks import shown
 from attnflow.errors import InvalidSpec
+from attnflow.reading import LARGEST_TEXT
 from attnflow.tokens.files import read_tokens
 
 MOST_NUMBERS = 10**6
@@ -21,7 +22,7 @@ def with_files(node: Any, folder: Path) -> Any:
         return node
     if node.get("name") != "file" or not isinstance(node.get("path"), str):
         return {key: with_files(value, folder) for key, value in node.items()}
-    found = {key: np.asarray(value) for key, value in read_tokens(folder / node["path"]).items()}
+    found = {key: np.asarray(value) for key, value in read_tokens(folder / node["path"], LARGEST_TEXT).items()}
     if found["positions"].size > MOST_NUMBERS:
         raise InvalidSpec(
             f"`path` is {shown(node['path'])}, which holds {found['positions'].size} numbers; a specification takes "

@@ -11,7 +11,6 @@ import logging
 import signal
 import threading
 import time
-import tomllib
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +18,8 @@ from typing import Any
 
 from attnflow.errors import AttnflowError, InvalidInput, MissingExtra, RunError
 from attnflow.folders import Folder
+from attnflow.parsing import parse_toml
+from attnflow.reading import read_text
 from attnflow.runs.claims import PATIENCE, Watch, content
 from attnflow.sweeps import preload
 from attnflow.sweeps.execution import Tally, cores
@@ -213,7 +214,7 @@ def _settings(configuration: str | Path | None) -> dict[str, Any]:
     if configuration is None:
         raise InvalidInput("'slurm' needs `configuration`, a TOML file with queue, memory, walltime and interface.")
     try:
-        table = tomllib.loads(Path(configuration).read_text(encoding="utf-8"))
+        table = parse_toml(read_text(configuration))
     except (OSError, ValueError) as error:
         raise InvalidInput(f"cannot read {str(configuration)!r} ({error}); give a TOML file.") from None
     found = table.get("slurm", table)

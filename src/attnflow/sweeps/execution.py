@@ -5,7 +5,6 @@ import dataclasses
 import math
 import os
 import time
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from attnflow.checks import instance, shown, whole
 from attnflow.errors import InvalidInput, RunError, RunExists
 from attnflow.flows import AbstractWork
 from attnflow.folders import Folder
+from attnflow.parsing import parse_toml
 from attnflow.runs import Spec
 from attnflow.runs.claims import PATIENCE, Watch, content, owner_is_gone
 from attnflow.runs.earlier import LAST_SWEEPS, counting_all_tokens
@@ -167,7 +167,7 @@ def tidy(folder: Path) -> None:
         for entry in entries.entries(below):
             name = f"{below}/{entry}".removeprefix("/")
             is_old = is_litter(entry) and entries.is_file(name) and time.time() - entries.changed(name) > LITTER
-            seen = content(folder / name) if below == "claims" and entries.is_file(name) else None
+            seen = content(entries.inside(below), entry) if below == "claims" and entries.is_file(name) else None
             if is_old or (seen is not None and owner_is_gone(seen)):
                 entries.remove(name)
 
@@ -242,7 +242,7 @@ def _found(
         return plan
     plan = read_plan(folder)
     if plan.format <= LAST_SWEEPS and plan.source["kind"] == "specification":
-        table = tomllib.loads(plan.source["text"])
+        table = parse_toml(plan.source["text"])
         if counting_all_tokens(table) != table:
             raise RunError(
                 f"the sweep in {str(folder)!r} was made when `n` of clustered tokens counted those of each centre; its "

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from attnflow.folders import Folder
+from attnflow.parsing import parse_json
 from attnflow.sweeps.shards import patiently
 
 
@@ -44,8 +45,8 @@ def events(folder: Path) -> Iterator[dict[str, Any]]:
     for name in journals.entries():
         for line in journals.read(name).splitlines() if name.endswith(".jsonl") else ():
             try:
-                event = json.loads(line)
-            except (ValueError, RecursionError):
+                event = parse_json(line)
+            except ValueError:
                 continue
             if isinstance(event, dict):
                 yield event

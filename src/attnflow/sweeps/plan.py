@@ -24,7 +24,7 @@ from attnflow.runs.earlier import LAST_SWEEPS
 from attnflow.runs.environment import versions
 from attnflow.sweeps.ranges import Axis, Point, checked, told_apart
 from attnflow.sweeps.ranges import points as points_of
-from attnflow.sweeps.sealed import sealed, unsealed
+from attnflow.sweeps.sealed import LARGEST, sealed, unsealed
 from attnflow.sweeps.shards import patiently
 from attnflow.sweeps.source import TOGETHER, AbstractSource
 from attnflow.wording import shown
@@ -137,11 +137,12 @@ class Plan:
 
 def read_plan(folder: Path) -> Plan:
     """The plan of a sweep folder."""
-    entries, tables = Folder(folder), []
+    entries = Folder(folder)
+    tables: list[dict[str, Any]] = []
     try:
         while True:
             try:
-                content = entries.read(plan_file(len(tables) + 1))
+                content = entries.read(plan_file(len(tables) + 1), LARGEST)
             except FileNotFoundError:
                 if tables:
                     break

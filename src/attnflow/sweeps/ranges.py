@@ -4,7 +4,6 @@ import dataclasses
 import itertools
 import math
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from attnflow.checks import shown
 from attnflow.errors import InvalidInput, TooLarge
+from attnflow.parsing import parse_toml
 
 MOST = 10_000_000
 """Points of a sweep."""
@@ -211,8 +211,8 @@ def _from_text(name: str, text: str) -> list[Any]:
         return _from_call(name, text, call[1], [part.strip() for part in call[2].split(",")])
     for attempt in (text, f"[{text}]"):
         try:
-            table = tomllib.loads(f"value = {attempt}")
-        except (ValueError, RecursionError):
+            table = parse_toml(f"value = {attempt}")
+        except ValueError:
             continue
         if len(table) == 1 and isinstance(table["value"], list):
             return [plain(name, value) for value in table["value"]]

@@ -4,6 +4,14 @@ import hashlib
 import json
 from typing import Any
 
+from attnflow.parsing import parse_json
+from attnflow.sweeps.ranges import MOST
+
+LARGEST = 1 << 31
+"""Bytes of a file that describes a sweep of all points that are allowed, or its results."""
+MOST_VALUES = 4 * MOST
+"""Values in it."""
+
 
 def sealed(kind: str, table: dict[str, Any]) -> bytes:
     """The content of a file: a table as JSON, with a digest of it and of `kind`, a word for what it describes."""
@@ -21,10 +29,7 @@ def unsealed(kind: str, content: bytes, *, required: bool = True) -> dict[str, A
     Raises:
         ValueError: if the file was truncated or altered, or describes something else.
     """
-    try:
-        table = json.loads(content)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+    table = parse_json(content, most=LARGEST, most_values=MOST_VALUES)
     if not isinstance(table, dict):
         raise ValueError("it holds no table")
     digest = table.pop("digest", None)

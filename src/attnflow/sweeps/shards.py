@@ -16,8 +16,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from attnflow.archives import open_npz
 from attnflow.errors import RunCorrupted
 from attnflow.folders import Folder
+from attnflow.parsing import parse_json
 from attnflow.sweeps.rows import KINDS, Row
 
 FORMAT = 1
@@ -75,11 +77,12 @@ class Shard:
 
     def _open(self) -> None:
         try:
-            self.file: Any = np.load(self.stream, allow_pickle=False)
-            about = json.loads(bytes(self._read("about")))
+            archive: Any = open_npz(self.stream, is_compressed=False)  # its `zip` is None once it is closed
+            self.file = archive
+            about = parse_json(bytes(self._read("about")))
             self.tasks, self.errors = list(map(str, about["tasks"])), list(map(str, about["errors"]))
             self.layout: list[dict[str, Any]] = about["layout"]
-            members = [(member.filename, member.CRC, member.file_size) for member in self.file.zip.infolist()]
+            members = [(member.filename, member.CRC, member.file_size) for member in archive.zip.infolist()]
             good = about["format"] == FORMAT and len(self.tasks) == len(self.errors)
             good = good and all(_is_entry(entry, len(self.tasks)) for entry in self.layout)
         except RunCorrupted:

@@ -6,7 +6,6 @@ import functools
 import inspect
 import json
 import pickle
-import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +15,7 @@ import tomli_w
 from attnflow.errors import AttnflowError, InvalidInput, InvalidSpec, RunError
 from attnflow.flows import AbstractWork
 from attnflow.flows.observables import content_of
+from attnflow.parsing import parse_toml
 from attnflow.runs import Spec
 from attnflow.runs.described import Described
 from attnflow.runs.files import content_hash
@@ -259,8 +259,8 @@ def _same_plugins(given: set[str], wanted: dict[str, str]) -> None:
 def split(text: str) -> tuple[str, dict[str, Any]]:
     """A specification without its table [sweep], and that table."""
     try:
-        table = tomllib.loads(text)
-    except (ValueError, RecursionError):
+        table = parse_toml(text)
+    except ValueError:
         return text, {}  # the specification is refused where it is read
     if "sweep" not in table:
         return text, {}

@@ -4,13 +4,13 @@ import os
 import re
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from attnflow.checks import shown, whole
 from attnflow.errors import InvalidInput
+from attnflow.reading import read_text
 from attnflow.text.embeddings import Embedding
 from attnflow.text.tokenizers import WORD
 
@@ -63,7 +63,7 @@ def _sentences(corpus: Any) -> list[str]:
             found += SENTENCE.split(one)
             continue
         try:
-            found += SENTENCE.split(Path(one).read_text(encoding="utf-8"))
+            found += SENTENCE.split(read_text(one))
         except (OSError, UnicodeError) as error:
             raise InvalidInput(f"`corpus` has the file {str(one)!r}, which cannot be read as text ({error}).") from None
     return found

@@ -1,20 +1,23 @@
 """Tokens from a file: vectors, and labels where the file has them."""
 
 import csv
-import zipfile
-import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
+from attnflow.archives import DAMAGED, load_npy, open_npz
 from attnflow.checks import instance, shown
-from attnflow.errors import InvalidTokens
+from attnflow.errors import InvalidTokens, TooLarge
+from attnflow.feasible import require_memory
+from attnflow.reading import open_file, read_text, require_size
 from attnflow.spaces import AbstractSpace
 from attnflow.tokens.ensemble import Tokens, from_array
 
 ARRAYS = ("positions", "labels", "masses")
 """What an .npz file may hold."""
+TEXT_RATIO = 8
+"""Bytes of memory for each byte of a table in a text, at least."""
 HEADER = 2
 """Numbers in the first line of a file of word vectors: how many rows and columns follow."""
 
@@ -32,29 +35,32 @@ def from_file(path: str | Path, *, space: AbstractSpace | None = None, normalise
     )
 
 
-def read_tokens(path: str | Path) -> dict[str, Any]:
-    """The arrays of a file by the names of the arguments of `from_array`."""
+def read_tokens(path: str | Path, most: int | None = None) -> dict[str, Any]:
+    """The arrays of a file, of at most `most` bytes, by the names of the arguments of `from_array`."""
     file = Path(instance("path", path, str | Path, "the name of a file, such as 'words.csv'"))
     try:
-        if file.suffix == ".npy":
-            return {"positions": np.load(file, allow_pickle=False)}
-        if file.suffix == ".npz":
-            return _archive(file)
-        return _table(file, file.read_text(encoding="utf-8-sig"))
+        with open_file(file) as stream:
+            size = require_size(stream, most)
+            if file.suffix == ".npy":
+                return {"positions": load_npy(stream)}
+            if file.suffix == ".npz":
+                return _archive(file, stream)
+        require_memory(TEXT_RATIO * size, f"the table in {shown(str(file))}", "save its numbers by numpy.save")
+        return _table(file, read_text(file, size))
     except OSError as error:
         raise InvalidTokens(f"cannot read {shown(str(file))} ({error.strerror or error}); give another file.") from None
     except UnicodeDecodeError as error:
         raise InvalidTokens(
             f"{shown(str(file))} is not text in UTF-8 (byte {error.start}); save it as UTF-8."
         ) from None
-    except InvalidTokens:
+    except (InvalidTokens, TooLarge):
         raise
-    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except DAMAGED as error:
         raise InvalidTokens(f"{shown(str(file))} holds no plain arrays ({error}); save them by numpy.savez.") from None
 
 
-def _archive(file: Path) -> dict[str, Any]:
-    with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
+def _archive(file: Path, stream: BinaryIO) -> dict[str, Any]:
+    with open_npz(stream) as arrays:
         if "positions" not in arrays:
             raise InvalidTokens(
                 f"{shown(str(file))} holds {', '.join(arrays) or 'nothing'}; save an array `positions`, and `labels` "

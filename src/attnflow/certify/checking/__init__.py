@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from attnflow.errors import InvalidInput, MissingExtra
+from attnflow.parsing import parse_json
+from attnflow.reading import read_text
 
 BITS = 106
 
@@ -72,8 +74,8 @@ def _text(certificate: Any) -> str:
     """The certificate as JSON; what is checked is the text, not objects that may change while they are read."""
     try:
         if isinstance(certificate, str | Path):
-            text = Path(certificate).read_text(encoding="utf-8")
-            json.loads(text)
+            text = read_text(certificate)
+            parse_json(text)
             return text
         return json.dumps(certificate.to_json() if hasattr(certificate, "to_json") else certificate)
     except (OSError, ValueError, TypeError, RecursionError) as error:

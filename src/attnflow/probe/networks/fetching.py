@@ -23,7 +23,9 @@ from filelock import FileLock
 from attnflow.compilations import user_cache
 from attnflow.errors import FetchFailed, RunCorrupted
 from attnflow.folders import Folder, file_checksum
+from attnflow.parsing import parse_json
 from attnflow.probe.networks.catalogue import Entry, Member, entry_of
+from attnflow.reading import LARGEST_TEXT
 from attnflow.wording import bytes_shown
 
 RECORD = "record.json"
@@ -63,7 +65,7 @@ def fetch(name: str) -> Path:
 def read_record(folder: Path) -> dict[str, Any]:
     """What `fetch` wrote about the files of this folder; empty if it did not make it."""
     try:
-        record = json.loads(Folder(folder).read(RECORD))
+        record = parse_json(Folder(folder).read(RECORD, LARGEST_TEXT))
     except (OSError, ValueError, RecursionError, RunCorrupted):
         return {}
     return record if isinstance(record, dict) else {}

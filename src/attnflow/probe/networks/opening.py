@@ -1,6 +1,5 @@
 """Open a network: by the name of a fetched one, by the path of a file, or a random one."""
 
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +11,7 @@ from attnflow.checks import shown
 from attnflow.errors import InvalidInput
 from attnflow.feasible import require_memory
 from attnflow.folders import file_checksum
+from attnflow.parsing import parse_json
 from attnflow.probe.networks.catalogue import NETWORKS
 from attnflow.probe.networks.families.base import Architecture, Shapes, Stacked
 from attnflow.probe.networks.families.names import Naming, is_ignored, known_names, of_config, of_gguf
@@ -21,6 +21,7 @@ from attnflow.probe.networks.files.base import AbstractWeights
 from attnflow.probe.networks.model import Network
 from attnflow.probe.networks.own_format import FAMILIES, is_checked, is_own, random_network, read_own
 from attnflow.probe.networks.tokenizers import Ids, Vocabulary, from_gguf, from_json
+from attnflow.reading import read_file
 from attnflow.text.tokenizers import AbstractTokenizer
 
 FILES = ("model.gguf", "model.safetensors", "pytorch_model.bin")
@@ -93,18 +94,13 @@ def _described(weights: AbstractWeights, folder: Path) -> tuple[Architecture, Na
         return of_gguf(weights.facts, tied="output.weight" not in weights.stored)
     file = folder / "config.json"
     try:
-        if file.exists() and not file.is_file():
-            raise InvalidInput(f"{str(file)!r} is no file; give the config.json of a network.")
-        size = file.stat().st_size
-        config = json.loads(file.read_text(encoding="utf-8")) if size <= LARGEST_CONFIG else None
+        config = parse_json(read_file(file, LARGEST_CONFIG))
     except OSError as error:
         raise InvalidInput(f"cannot read {str(file)!r} ({error.strerror}), which says what the weights are.") from None
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{str(file)!r} is no JSON ({shown(str(error))}); fetch it again.") from None
     if not isinstance(config, Mapping):
-        raise InvalidInput(
-            f"{str(file)!r} has {size} bytes and is no table of JSON; give the config.json of a network."
-        )
+        raise InvalidInput(f"{str(file)!r} is no table of JSON; give the config.json of a network.")
     return of_config(config)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from attnflow.checks import shown, whole
 from attnflow.errors import InvalidInput
+from attnflow.parsing import parse_json
 from attnflow.probe.arrays import CHECKSUM, checksum
 from attnflow.probe.networks.families.base import Architecture, Stacked, is_matrix
 from attnflow.probe.networks.families.names import make_architecture
@@ -121,7 +122,7 @@ def is_checked(weights: AbstractWeights, source: Stacked) -> bool:
     arrays = {f"layers.{name}": array for name, array in source.stacked.items()}
     arrays |= {f"outside.{name}": array for name, array in source.arrays.items()}
     text, digest = weights.facts["attnflow"], weights.facts.get(CHECKSUM)
-    if digest is None and not json.loads(text).get(CHECKSUM):
+    if digest is None and not parse_json(text).get(CHECKSUM):
         return False
     if digest != checksum(text, arrays):
         raise InvalidInput(f"{str(weights.path)!r} was altered or truncated (its checksum differs); save it again.")
@@ -131,7 +132,7 @@ def is_checked(weights: AbstractWeights, source: Stacked) -> bool:
 def read_own(weights: AbstractWeights) -> tuple[str, Architecture, dict[str, str], dict[str, str]]:
     """(name, sizes, names of the stacked weights, names of the others) of a file in our own format."""
     try:
-        header = json.loads(weights.facts["attnflow"])
+        header = parse_json(weights.facts["attnflow"])
         name = str(header.pop("name"))
         header.pop(CHECKSUM, None)
         shape = make_architecture(**header)

@@ -7,6 +7,7 @@ from typing import Any
 
 from attnflow.checks import shown
 from attnflow.errors import InvalidInput
+from attnflow.reading import read_text
 from attnflow.text.tokenizers import AbstractTokenizer, Bytes, Library, given_text
 
 SMILES = re.compile(r"\[[^\]]*\]|Br|Cl|>>|%\d\d|.")
@@ -39,7 +40,7 @@ class Vocabulary(AbstractTokenizer):
 
     def __init__(self, path: Path):
         """`path` is a vocab.txt."""
-        self.names = path.read_text(encoding="utf-8").splitlines()
+        self.names = read_text(path).splitlines()
         self.numbers = {name: number for number, name in enumerate(self.names)}
         missing = [name for name in ("[CLS]", "[SEP]", "[UNK]") if name not in self.numbers]
         if missing:

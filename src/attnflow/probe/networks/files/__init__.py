@@ -12,6 +12,7 @@ from pathlib import Path
 
 from attnflow.errors import AttnflowError, InvalidInput
 from attnflow.probe.networks.files.base import AbstractWeights
+from attnflow.reading import open_file
 from attnflow.wording import shown
 
 
@@ -25,7 +26,7 @@ def open_weights(path: str | os.PathLike[str]) -> AbstractWeights:
     if not file.is_file():  # a pipe would be waited for
         raise InvalidInput(f"cannot read {str(file)!r}, which is no file; give a file of weights.")
     with refusing(file):
-        with file.open("rb") as stream:
+        with open_file(file) as stream:
             first = stream.read(8)
         if first[:4] == b"GGUF":
             from attnflow.probe.networks.files.gguf_file import GgufWeights
