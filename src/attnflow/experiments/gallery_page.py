@@ -100,7 +100,7 @@ def write_gallery(
             name = entry.experiment.name
             write_file(images / f"{name}.png", pictures[name])
             if entry.motion.exists():
-                write_file(images / f"{name}.gif", entry.motion.read_bytes())
+                write_file(images / f"{name}.gif", entry.run.folder.read(f"figures/{name}.gif"))
             write_file(own / f"{name}.md", _page(entry, own, images).encode())
         write_file(page, _list(entries, page).encode())
     return entries
