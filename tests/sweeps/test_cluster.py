@@ -141,7 +141,7 @@ if "--multiprocessing-fork" in getattr(sys, "orig_argv", []):
         os.kill(os.getpid(), 9)
 
     def die(event, arguments):
-        if event == "import" and arguments[0] == "attnflow.sweeps.preload":
+        if event == "open" and "preload" in str(arguments[0]) and "sweeps" in str(arguments[0]):
             os.kill(os.getpid(), 9)
 
     if count <= {most} + {later}:

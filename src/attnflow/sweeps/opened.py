@@ -50,7 +50,7 @@ class Sweep:
 
     @property
     def dataset(self) -> "xr.Dataset":
-        """All results so far, loaded as they are used: the axes of the sweep, then the dimensions of a task.
+        """All results so far, numbers loaded as they are used: the axes of the sweep, then the dimensions of a task.
 
         NaN stands where a task is missing or has failed; `done` and `error` say which.
         """
