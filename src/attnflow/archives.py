@@ -11,7 +11,7 @@ import os
 import struct
 import zipfile
 import zlib
-from typing import IO, BinaryIO
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 from numpy.lib import format as npy
@@ -45,12 +45,15 @@ def load_npy(stream: BinaryIO) -> np.ndarray:
     return array
 
 
-def open_npz(stream: BinaryIO, *, is_compressed: bool = True) -> "np.lib.npyio.NpzFile":
+def open_npz(stream: BinaryIO, *, is_compressed: bool = True) -> Any:
     """Open an archive `.npz` whose arrays are loaded one by one, after every header was compared with its member.
 
     Arguments:
         stream: the open file; it is not closed with the archive.
         is_compressed: whether members may be compressed; an archive of `numpy.savez` is not.
+
+    Returns:
+        The archive as `numpy.load` gives it, a context manager.
 
     Raises:
         ValueError: if it is no archive of arrays of plain values, or an array promises more than there is, or it
@@ -72,8 +75,7 @@ def open_npz(stream: BinaryIO, *, is_compressed: bool = True) -> "np.lib.npyio.N
             with archive.open(member) as entry:
                 _check_header(entry, f"`{member.filename.removesuffix('.npy')}`", member.file_size)
     stream.seek(0)
-    arrays: np.lib.npyio.NpzFile = np.load(stream, allow_pickle=False)
-    return arrays
+    return np.load(stream, allow_pickle=False)
 
 
 def _check_header(stream: IO[bytes], what: str, size: int) -> None:

@@ -23,7 +23,7 @@ from attnflow.errors import RunCorrupted, RunError
 from attnflow.reading import read_stream
 
 TEMPORARY = ".attnflow-"
-"""How names of temporary files begin; 16 random digits follow. A process that is killed leaves one behind."""
+"""How names of temporary files begin; 16 random digits follow. A process that is killed leaves one."""
 FORBIDDEN = set("\0\\:") if os.name == "nt" else set("\0")
 """Characters that lead elsewhere than into the folder."""
 _READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)

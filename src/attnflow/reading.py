@@ -20,6 +20,13 @@ SMALLEST = 1 << 20
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
 
 
+class NotRead(OSError):
+    """A file that is refused; the text of the error is the reason alone."""
+
+    def __str__(self) -> str:
+        return str(self.strerror)
+
+
 def open_file(path: str | os.PathLike[str]) -> io.BufferedReader:
     """Open a file for reading in binary, without waiting for anybody.
 
@@ -61,7 +68,7 @@ def read_stream(stream: io.BufferedReader, most: int) -> bytes:
     bound = min(most, max(require_size(stream, most), SMALLEST))
     content = stream.read(bound + 1) or b""  # None where there is nothing yet, as in some files of /proc
     if len(content) > bound:
-        raise OSError(errno.EFBIG, f"it has more than {bytes_shown(bound)}", stream.name)
+        raise NotRead(errno.EFBIG, f"it has more than {bytes_shown(bound)}", stream.name)
     return content
 
 
@@ -69,7 +76,7 @@ def require_size(stream: io.BufferedReader, most: int | None) -> int:
     """Size of an open file in bytes, refused as an `OSError` if it is more than `most`; None for any size."""
     size = os.fstat(stream.fileno()).st_size
     if most is not None and size > most:
-        raise OSError(errno.EFBIG, f"it has {bytes_shown(size)}, more than {bytes_shown(most)}", stream.name)
+        raise NotRead(errno.EFBIG, f"it has {bytes_shown(size)}, more than {bytes_shown(most)}", stream.name)
     return size
 
 
@@ -77,4 +84,4 @@ def _require_regular(mode: int, path: str | os.PathLike[str]) -> None:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
     if not stat.S_ISREG(mode):
-        raise OSError(errno.EINVAL, "it is a pipe, a socket or a device, and only files are read", os.fspath(path))
+        raise NotRead(errno.EINVAL, "it is a pipe, a socket or a device, and only files are read", os.fspath(path))

@@ -193,7 +193,7 @@ def test_files_that_two_readers_read_differently_are_rejected(true, tmp_path):
         (text.replace('"degree": 3', '"degree": 2, "degree": 3'), "twice"),
         (text.replace('"beta": [5.0, 6.0]', '"beta": [5.0, NaN]'), "NaN"),
         (text.replace('"beta": [5.0, 6.0]', '"beta": [5.0, 1e999]'), "finite"),
-        ("[" * 500 + "]" * 500, "object"),
+        ("[" * 50 + "]" * 50, "object"),
     ):
         assert odd != text
         path.write_text(odd)

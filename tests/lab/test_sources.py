@@ -2,6 +2,8 @@
 
 import json
 import os
+import shutil
+import tomllib
 
 import numpy as np
 import pytest
@@ -13,7 +15,8 @@ from attnflow.lab import limits
 from attnflow.lab.carried import Carried, Changes, Turn, turned
 from attnflow.lab.rows import picture_of
 from attnflow.lab.saving import Saved, folder_for
-from attnflow.lab.sources import chosen, listed
+from attnflow.lab.sources import chosen, listed, why_not_drawn
+from attnflow.lab.sources import opened as open_source
 from attnflow.lab.swept import Swept, checked_point
 from tests.lab.test_python import SPEC, toml, unpack
 
@@ -113,6 +116,33 @@ def test_a_point_of_a_sweep_is_a_flow_with_curves_through_it(folder):
     for one, other in zip(frames, computed, strict=True):  # a flow alone and in a group differ by rounding
         np.testing.assert_allclose(one["positions"], other["positions"], rtol=0, atol=2 * HALF + 1e-7)
     assert again["sweep"]["curves"]["energy"][0] == beta
+
+
+def test_a_folder_that_names_a_file_does_not_have_it_read(folder, tmp_path, monkeypatch):
+    """A sweep and a run of somebody else, whose specifications name a file of this machine."""
+    opened = []
+    monkeypatch.setattr("attnflow.tokens.files.read_tokens", opened.append)
+    monkeypatch.setattr("attnflow.runs.token_files.read_tokens", opened.append)
+    shutil.copytree(folder / "again", tmp_path / "sweep")
+    plan = json.loads((tmp_path / "sweep" / "sweep.json").read_text())
+    table = tomllib.loads(plan["source"]["text"])
+    table["solve"]["observe"] = {"x": {"name": "distance", "nu": {"name": "file", "path": "/etc/passwd"}}}
+    plan["source"]["text"] = toml(table)
+    (tmp_path / "sweep" / "sweep.json").write_text(json.dumps(plan))
+    frames = []
+    ended = Swept(tmp_path / "sweep", None, [1, 2], bool).stream(lambda _: None, frames.append)
+    assert "names a file" in ended
+    assert len(frames) == 1
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "spec.toml").write_text(toml(table))
+    facts = {"format": 1, "wall_time": 0, "peak_memory": 0, "versions": {}, "status": "finished", "kind": "solve"}
+    facts |= dict.fromkeys(("name", "spec_hash", "created", "device", "platform", "dtype"), "")
+    (run / "manifest.json").write_text(json.dumps(facts))
+    assert "names a file" in why_not_drawn(run)
+    with pytest.raises(AttnflowError, match="names a file"):
+        open_source(run, None)
+    assert opened == []
 
 
 def test_a_sweep_of_a_function_has_numbers_alone(folder):

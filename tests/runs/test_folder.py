@@ -68,7 +68,7 @@ def stop_after(chunks, monkeypatch, kind=Stop):
     def dying(self, start, frames, checkpoint):
         seen.append(start)
         if chunks % 1 and len(seen) > chunks:  # the arrays are written, the checkpoint is not
-            group = zarr.open_group(self.path, mode="r+")
+            group = zarr.open_group(self.arrays, mode="r+")
             group["positions"][:, start["time"] : start["time"] + 2] = -1.0
             raise kind
         commit(self, start, frames, checkpoint)

@@ -139,14 +139,21 @@ if "--multiprocessing-fork" in getattr(sys, "orig_argv", []):
         count = deaths.tell()
     if count <= {most}:
         os.kill(os.getpid(), 9)
+
+    def die(event, arguments):
+        if event == "import" and arguments[0] == "attnflow.sweeps.preload":
+            os.kill(os.getpid(), 9)
+
+    if count <= {most} + {later}:
+        sys.addaudithook(die)
 """
 
 
-def let_workers_die_at_start(monkeypatch, folder, most):
-    """Processes that Python starts for others are killed before they do anything, the first `most` of them."""
+def let_workers_die_at_start(monkeypatch, folder, most, later=0):
+    """Processes that Python starts for others are killed: `most` before they do anything, `later` when Dask is up."""
     file = folder / "deaths"
     (folder / "dying").mkdir()
-    (folder / "dying" / "sitecustomize.py").write_text(DYING.format(file=str(file), most=most))
+    (folder / "dying" / "sitecustomize.py").write_text(DYING.format(file=str(file), most=most, later=later))
     monkeypatch.setenv("PYTHONPATH", f"{folder / 'dying'}:{ROOT}:{ROOT / 'src'}:{os.environ.get('PYTHONPATH', '')}")
     return file
 
@@ -163,13 +170,13 @@ def test_workers_that_always_die_at_their_start_end_the_sweep_with_one_sentence(
 
 
 def test_a_local_cluster_gives_the_same_bits(tmp_path, monkeypatch):
-    """Groups side by side in other processes, from the text of the specification; the first of them dies at its start."""
+    """Groups side by side in other processes, from the text of the specification; the first two die at their start."""
     (tmp_path / "small.toml").write_text(SPEC)
     over = {"field.beta": [1.0, 2.0, 4.0], "tokens.seed": "range(3)"}
     here = af.sweep(tmp_path / "small.toml", over, tmp_path / "here", width=4, workers=1)
-    deaths = let_workers_die_at_start(monkeypatch, tmp_path, 1)
+    deaths = let_workers_die_at_start(monkeypatch, tmp_path, 1, later=1)
     there = af.sweep(tmp_path / "small.toml", over, tmp_path / "there", width=4, on="local", workers=1)
-    assert deaths.stat().st_size >= 2
+    assert deaths.stat().st_size >= 3
     assert same(here.dataset, there.dataset)
     assert (here.folder / "sweep.json").read_bytes() == (there.folder / "sweep.json").read_bytes()
 

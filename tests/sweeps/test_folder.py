@@ -12,7 +12,7 @@ import xarray as xr
 import attnflow as af
 from attnflow.errors import InvalidInput, RunCorrupted, RunError
 from attnflow.folders import Folder
-from attnflow.sweeps import collection, execution, shards
+from attnflow.sweeps import assembly, execution, shards
 from attnflow.sweeps.journal import events
 from attnflow.sweeps.sealed import sealed, unsealed
 from attnflow.sweeps.shards import Shard
@@ -180,7 +180,7 @@ def test_results_grow_while_the_sweep_runs(tmp_path, monkeypatch):
     seen = []
     monkeypatch.setattr(execution, "COLLECT_EVERY", 0.0)
     monkeypatch.setattr(execution, "COLLECT_SHARE", 0.0)
-    monkeypatch.setattr(collection, "BLOCK", 16)  # many blocks
+    monkeypatch.setattr(assembly, "BLOCK", 16)  # many blocks
 
     def look(progress):
         if progress.done:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from attnflow.archives import open_npz
+from attnflow.archives import DAMAGED, open_npz
 from attnflow.control.schedule import Schedule
 from attnflow.errors import InvalidInput
 from attnflow.fields import AbstractField, Affine, Drift, MeanAttention, Perceptron, PerLayer, ReluUnit
@@ -125,7 +125,7 @@ def load(path: str | os.PathLike[str]) -> Schedule:
         return Schedule.of(SPACES[str(data["space"])](int(data["dim"])), field, data["durations"])
     except FileNotFoundError:
         raise InvalidInput(f"there is no file {path}; give one that control.save has written.") from None
-    except (KeyError, ValueError, OSError, TypeError, IndexError) as error:
+    except (*DAMAGED, TypeError, IndexError) as error:
         raise InvalidInput(
             f"{path} is no file of a schedule ({error}); give one that control.save has written."
         ) from None

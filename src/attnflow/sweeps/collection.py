@@ -1,7 +1,5 @@
 """One labelled dataset out of many shards: `results.zarr`, which grows while the sweep runs.
 
-The dimensions are the axes of the sweep, with the swept keys as coordinates, and then those of a task. Arrays of
-different sizes are filled up with NaN. Whole numbers and truth values become floats, so that NaN can say "not there".
 `xarray.open_zarr(folder / "results.zarr", consolidated=False)` reads it without attnflow.
 
 `results.json` beside it has the size and the SHA-256 of every file of the store, and the content of the shards that are
@@ -11,15 +9,12 @@ in it. It is written last. A store that does not fit to it, to the plan or to th
 import asyncio
 import contextlib
 import errno
-import functools
 import hashlib
-import itertools
-import math
 import os
 import re
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,36 +26,16 @@ from attnflow.errors import RunCorrupted, RunError
 from attnflow.folders import TEMPORARY, Folder
 from attnflow.runs.chunks import FolderStore
 from attnflow.runs.claims import PATIENCE, Claim, Watch
-from attnflow.runs.store import checksummed
-from attnflow.sweeps.index import Index
+from attnflow.sweeps.assembly import Writer
 from attnflow.sweeps.plan import Plan, plan_file, read_plan
-from attnflow.sweeps.sealed import sealed, unsealed
-from attnflow.sweeps.shards import Shard, patiently
-from attnflow.sweeps.unit import open_shard
-from attnflow.wording import bytes_shown
+from attnflow.sweeps.sealed import LARGEST, sealed, unsealed
+from attnflow.sweeps.shards import patiently
 
 if TYPE_CHECKING:
     import xarray as xr
 
 STORE = "results.zarr"
 RECORD = "results.json"
-BLOCK = 1 << 24
-"""Bytes of one variable that are put together at a time."""
-TEXT = 256
-"""Bytes for which a text counts there."""
-IN_MEMORY = 1 << 30
-"""Bytes of a dataset that is put together in memory, where its folder cannot be written to, at most."""
-
-
-class Variable(NamedTuple):
-    """One variable of the dataset, besides the axes of the sweep."""
-
-    dims: tuple[str, ...]
-    shape: tuple[int, ...]
-    dtype: str
-    """As NumPy writes it; "string" for texts."""
-    shared: bool
-    """A label that all tasks have in common: it has no axes of the sweep."""
 
 
 class Record(NamedTuple):
@@ -85,21 +60,18 @@ def dataset(folder: Path, plan: Plan) -> "xr.Dataset":
         RunCorrupted: if shards are damaged; also later, while values are loaded.
         RunError: if the dataset is too large for memory.
     """
-    plan = _newest(folder, plan)
-    is_writable = _is_writable(folder)
-    if is_writable:
+    if _is_writable(folder):
         try:
-            collect(folder, plan)
+            if collected := _claimed(folder, plan, wait=True, afresh=False):
+                return _opened(_Results(*collected, is_writable=True), collected[0].plan)
         except OSError as error:
             if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
                 raise
-            is_writable = False
-    index = Index(folder, plan)
-    writer = _Writer(folder, plan, index)
-    record = _fitting_record(folder, writer)
-    if record is not None and (is_writable or record.units.keys() == index.entries.keys()):
-        return _opened(plan, _Results(writer, record, is_writable))
-    return _opened(plan, writer.in_memory())
+    writer = Writer(folder, _newest(folder, plan))
+    record = _fitting_record(writer)
+    if record is not None and record.units == writer.contents:
+        return _opened(_Results(writer, record, is_writable=False), writer.plan)
+    return _opened(writer.in_memory(), writer.plan)
 
 
 def collect(folder: Path, plan: Plan, *, wait: bool = True, afresh: bool = False) -> bool:
@@ -111,6 +83,11 @@ def collect(folder: Path, plan: Plan, *, wait: bool = True, afresh: bool = False
         wait: False to leave it to another process that is doing it at this moment; the answer is then False.
         afresh: make it anew from the shards, although it looks whole.
     """
+    return _claimed(folder, plan, wait=wait, afresh=afresh) is not None
+
+
+def _claimed(folder: Path, plan: Plan, *, wait: bool, afresh: bool) -> tuple[Writer, Record] | None:
+    """Do what `collect` does; the dataset as it is then, or None where another process is doing it."""
     Folder(folder).make("claims")
     claim_place, watch = (Folder(folder, "claims"), "collect"), Watch(PATIENCE)
     while True:
@@ -118,28 +95,27 @@ def collect(folder: Path, plan: Plan, *, wait: bool = True, afresh: bool = False
         if claim is not None:
             break
         if not wait:
-            return False
+            return None
         time.sleep(0.1)
     try:
         with claim.beating():
-            _collect(folder, _newest(folder, plan), afresh)
+            return _collected(folder, _newest(folder, plan), afresh)
     finally:
         claim.release()
-    return True
 
 
-def _collect(folder: Path, plan: Plan, afresh: bool) -> None:
+def _collected(folder: Path, plan: Plan, afresh: bool) -> tuple[Writer, Record]:
     """Do what `collect` does, as the only process."""
-    entries, index = Folder(folder), Index(folder, plan)
+    entries = Folder(folder)
     for name in entries.entries():
         if is_litter(name) and entries.is_folder(name):  # a store that a killed process was writing
             entries.remove_folder(name)
-    writer = _Writer(folder, plan, index)
-    record = None if afresh else _fitting_record(folder, writer)
+    writer = Writer(folder, plan)
+    record = None if afresh else _fitting_record(writer)
     if record is not None:
-        new = [unit for unit in index.entries if unit not in record.units]
+        new = [unit for unit in writer.units if unit not in record.units]
         if not new:
-            return
+            return writer, record
         store = _Recorded(entries.inside(STORE), record.files)
         patiently(lambda: writer.fill(store, new), folder)
     else:
@@ -153,8 +129,10 @@ def _collect(folder: Path, plan: Plan, afresh: bool) -> None:
             with contextlib.suppress(OSError):
                 entries.remove_folder(temporary)
             raise
-    content = sealed("results", {"units": writer.contents, "files": dict(sorted(store.files.items()))})
+    record = Record(writer.contents, dict(sorted(store.files.items())))
+    content = sealed("results", record._asdict())
     patiently(lambda: entries.write(RECORD, content), folder)
+    return writer, record
 
 
 def is_litter(name: str) -> bool:
@@ -187,17 +165,17 @@ def _is_writable(folder: Path) -> bool:
 def _read_record(folder: Path) -> Record | None:
     """What `results.json` says; None if it is missing or damaged."""
     try:
-        table = unsealed("results", Folder(folder).read(RECORD))
+        table = unsealed("results", Folder(folder).read(RECORD, LARGEST))
         files = {name: (int(size), str(checksum)) for name, (size, checksum) in table["files"].items()}
         return Record(dict(table["units"]), files)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RunCorrupted):
         return None
 
 
-def _fitting_record(folder: Path, writer: "_Writer") -> Record | None:
+def _fitting_record(writer: Writer) -> Record | None:
     """What `results.json` says, if the store fits to it, to the plan and to the shards; contents are checked later."""
-    record, store = _read_record(folder), Folder(folder, STORE)
-    if record is None or not writer.describes(record):
+    record, store = _read_record(writer.folder), Folder(writer.folder, STORE)
+    if record is None or not writer.describes(record.files):
         return None
     if any(writer.contents.get(unit) != content for unit, content in record.units.items()):
         return None
@@ -209,19 +187,18 @@ def _fitting_record(folder: Path, writer: "_Writer") -> Record | None:
     return record if is_whole else None
 
 
-def _opened(plan: Plan, store: Any) -> "xr.Dataset":
-    """The Dataset of a store; the labels that are texts are arrays of NumPy."""
+def _opened(store: Any, plan: Plan) -> "xr.Dataset":
+    """The Dataset of a store, with sorted variables; texts are loaded, as types that xarray can fill up with NaN."""
     import xarray as xr
 
     data = xr.open_zarr(store, consolidated=False, chunks=None)
     data = data.set_coords([key for axis in plan.axes for key in axis.keys if key != axis.dim])
-    return data.assign_coords(
-        {
-            name: label.copy(data=np.array(label.values.tolist(), np.str_))
-            for name, label in data.coords.items()
-            if label.dtype.kind in "OT"
-        }
-    )
+    for name, variable in data.variables.items():
+        if variable.dtype.kind in "OT":
+            dtype = np.str_ if name in data.coords else object
+            data[name] = variable.copy(data=np.array(variable.values.tolist(), dtype))
+    coordinates, variables = sorted(map(str, data.coords)), sorted(map(str, data.data_vars))
+    return data.reset_coords()[[*coordinates, *variables]].set_coords(coordinates)
 
 
 class _Recorded(FolderStore):
@@ -232,14 +209,15 @@ class _Recorded(FolderStore):
         self.files = dict(files)
 
     def _write(self, key: str, content: bytes, only_new: bool) -> None:
-        super()._write(key, content, only_new)
-        self.files[key] = len(content), hashlib.sha256(content).hexdigest()
+        if not (only_new and key in self.files):
+            super()._write(key, content, False)
+            self.files[key] = len(content), hashlib.sha256(content).hexdigest()
 
 
 class _Results(FolderStore):
     """The store of a sweep as it is read: it may grow meanwhile, and files that are damaged are made again."""
 
-    def __init__(self, writer: "_Writer", record: Record, is_writable: bool):
+    def __init__(self, writer: Writer, record: Record, is_writable: bool):
         advice = "remove it" if is_writable else "copy the sweep to where it can be written to, and open it there"
         checksums = {name: checksum for name, (_, checksum) in record.files.items()}
         super().__init__(Folder(writer.folder, STORE), checksums=checksums, advice=advice, read_only=True)
@@ -266,219 +244,8 @@ class _Results(FolderStore):
         with contextlib.suppress(OSError):
             collect(self.writer.folder, self.writer.plan, afresh=afresh)
         record = _read_record(self.writer.folder)
-        if record is None or not self.writer.describes(record):
+        if record is None or not self.writer.describes(record.files):
             raise RunError(
                 f"the sweep in {str(self.writer.folder)!r} was extended after its dataset was opened; open it again."
             )
         self.checksums = {name: checksum for name, (_, checksum) in record.files.items()}
-
-
-def _variables(layouts: Sequence[list[dict[str, Any]]], keys: Sequence[str]) -> dict[str, Variable]:
-    """The variables of the dataset from those of all shards."""
-    entries: dict[str, list[dict[str, Any]]] = {}
-    for entry in itertools.chain(*layouts):
-        entries.setdefault(entry["name"], []).append(entry)
-    labels = {name: {label for e in some for label in e.get("labels", [])} for name, some in entries.items()}
-    differing = {name for name, hashes in labels.items() if len(hashes) > 1}  # labels that differ from task to task
-    taken, variables = {"done", "error", *keys}, {}
-    for name, some in sorted(entries.items()):
-        rank = max(len(e["dims"]) for e in some)
-        if any(len(e["dims"]) != rank for e in some):
-            some = [e for e in some if len(e["dims"]) == rank]  # a name that means two things keeps the larger one
-        shape = tuple(max(e["shape"][k] for e in some) for k in range(rank))
-        dims = tuple(f"{dim}_number" if dim in differing or dim in keys else dim for dim in some[0]["dims"])
-        shared = len(labels[name]) == 1 and dims == (name,)
-        dtype = _type([e["dtype"] for e in some])
-        if shared and dtype != "string":  # a label is there for all tasks
-            dtype = np.result_type(*(e["dtype"] for e in some)).newbyteorder("<").str
-        variables[f"{name}_of_task" if name in taken else name] = Variable(dims, shape, dtype, shared)
-    sizes: dict[str, int] = {}
-    for variable in variables.values():
-        for dim, size in zip(variable.dims, variable.shape, strict=True):
-            sizes[dim] = max(sizes.get(dim, 0), size)
-    return {name: v._replace(shape=tuple(sizes[dim] for dim in v.dims)) for name, v in variables.items()}
-
-
-def _type(types: Sequence[str]) -> str:
-    """The type that holds values of all `types`, and a value for "not there"."""
-    dtypes = [np.dtype(text) for text in types]
-    if any(dtype.kind == "U" for dtype in dtypes):
-        return "string"
-    floats = [dtype if dtype.kind == "f" else np.dtype(np.float64) for dtype in dtypes]
-    widest = np.result_type(*floats)
-    return np.dtype(widest if widest.itemsize <= 8 else np.float64).newbyteorder("<").str
-
-
-class _Writer:
-    """Writes the dataset of a sweep into a store, block by block.
-
-    Arguments:
-        folder: the folder of the sweep.
-        plan: its plan.
-        index: what its shards hold.
-    """
-
-    def __init__(self, folder: Path, plan: Plan, index: Index):
-        self.folder, self.plan, self.units = folder, plan, list(index.entries)
-        self.contents = {unit: entry.content for unit, entry in index.entries.items()}
-        self.shape = tuple(map(len, plan.axes))
-        self.dims = tuple(axis.dim for axis in plan.axes)
-        total = math.prod(self.shape)
-        self.unit = np.full(total, -1, np.int64)
-        """The number of the unit of every point, -1 where there is no result yet."""
-        self.row = np.zeros(total, np.int64)
-        for k, name in enumerate(self.units):
-            numbers = plan.numbers(name)
-            self.unit[numbers], self.row[numbers] = k, np.arange(len(numbers))
-        variables = _variables(index.layouts(), [key for axis in plan.axes for key in axis.keys])
-        variables |= {"done": Variable((), (), "|b1", False), "error": Variable((), (), "string", False)}
-        self.variables = variables
-        self.chunks = _chunks(self.shape, max(1, BLOCK // max(max(map(_bytes, variables.values())), 1)))
-
-    @functools.cached_property
-    def fixed(self) -> dict[str, str]:
-        """SHA-256 of the files that follow from the plan and from the layouts: metadata, and values along the axes."""
-        from zarr.storage import MemoryStore
-
-        files: dict[str, Buffer] = {}
-        self.create(MemoryStore(files))
-        return {name: hashlib.sha256(content.to_bytes()).hexdigest() for name, content in files.items()}
-
-    def describes(self, record: Record) -> bool:
-        """True if a record is one of a store with these variables and axes."""
-        metadata = {name for name in record.files if name.rpartition("/")[2] == "zarr.json"}
-        return metadata <= self.fixed.keys() and all(
-            name in record.files and record.files[name][1] == checksum for name, checksum in self.fixed.items()
-        )
-
-    def in_memory(self) -> Any:
-        """A store of the whole dataset in memory."""
-        from zarr.storage import MemoryStore
-
-        size = sum(_bytes(v) * (1 if v.shared else math.prod(self.shape)) for v in self.variables.values())
-        if size > IN_MEMORY:
-            raise RunError(
-                f"{STORE!r} in {str(self.folder)!r} is missing, outdated or damaged, the folder cannot be written to, "
-                f"and {bytes_shown(size)} are too much for memory; copy the sweep to where it can be written to."
-            )
-        store = MemoryStore()
-        self.create(store)
-        self.fill(store, None)
-        return store
-
-    def create(self, store: Any) -> None:
-        """An empty store with all axes."""
-        import zarr
-
-        facts = {"made_by": "attnflow sweep", "source": self.plan.source["kind"]}
-        facts["coordinates"] = " ".join(key for axis in self.plan.axes for key in axis.keys if key != axis.dim)
-        group = zarr.create_group(store, overwrite=True, zarr_format=3, attributes=facts)
-        for axis in self.plan.axes:
-            for key in axis.keys:
-                values = np.ascontiguousarray(axis.coordinate(key))
-                is_text = values.dtype.kind == "U"
-                array = _array(group, key, (axis.dim,), values.shape, "string" if is_text else values.dtype.str)
-                array[...] = values.astype(object) if is_text else values
-        for name, v in self.variables.items():
-            if v.shared:
-                _array(group, name, v.dims, v.shape, v.dtype)
-            else:
-                _array(group, name, (*self.dims, *v.dims), (*self.shape, *v.shape), v.dtype, self.chunks)
-
-    def fill(self, store: Any, new: Sequence[str] | None) -> None:
-        """Write all blocks, or those in which the units `new` have points."""
-        import zarr
-
-        selected = None
-        if new is not None:
-            selected = np.unique(np.concatenate([self._block_of(self.plan.numbers(name)) for name in new]))
-        numbers = np.arange(math.prod(self.shape)).reshape(self.shape)
-        grid = [range(0, size, step) for size, step in zip(self.shape, self.chunks, strict=True)]
-        self.labelled: set[str] = set()
-        with zarr.config.set({"array.write_empty_chunks": True}):
-            group = zarr.open_group(store, mode="r+")
-            for k, corner in enumerate(itertools.product(*grid)):
-                if selected is not None and k not in selected:
-                    continue
-                region = tuple(slice(c, min(c + s, n)) for c, s, n in zip(corner, self.chunks, self.shape, strict=True))
-                self._write(group, region, numbers[region])
-
-    def _block_of(self, numbers: np.ndarray) -> np.ndarray:
-        places = np.unravel_index(numbers, self.shape)
-        grid = tuple(math.ceil(size / step) for size, step in zip(self.shape, self.chunks, strict=True))
-        return np.ravel_multi_index([p // s for p, s in zip(places, self.chunks, strict=True)], grid)
-
-    def _write(self, group: Any, region: tuple[slice, ...], numbers: np.ndarray) -> None:
-        flat = numbers.reshape(-1)
-        blocks = {
-            name: np.full((flat.size, *v.shape), _blank(v.dtype), object if v.dtype == "string" else v.dtype)
-            for name, v in self.variables.items()
-            if not v.shared
-        }
-        of = self.unit[flat]
-        for k in np.unique(of[of >= 0]):
-            shard = open_shard(self.folder, self.plan, self.units[k])
-            if shard is None:  # removed since the index was made
-                self.contents.pop(self.units[k], None)
-            else:
-                with shard:
-                    self._take(group, blocks, shard, np.flatnonzero(of == k), self.row[flat[of == k]])
-        for name, block in blocks.items():
-            group[name][region] = block.reshape(*numbers.shape, *block.shape[1:])
-
-    def _take(self, group: Any, blocks: dict[str, np.ndarray], shard: Shard, at: np.ndarray, rows: np.ndarray) -> None:
-        """Put rows of a shard into places of the blocks."""
-        place = dict(zip(rows.tolist(), at.tolist(), strict=True))
-        blocks["error"][at] = [shard.errors[row] for row in rows]
-        blocks["done"][at] = [not shard.errors[row] for row in rows]
-        for number, entry in enumerate(shard.layout):
-            name = entry["name"] if entry["name"] in self.variables else f"{entry['name']}_of_task"
-            v = self.variables[name]
-            if len(entry["dims"]) != len(v.dims):
-                continue
-            if v.shared:
-                if name not in self.labelled:
-                    values = shard.arrays(number)[0]
-                    part = tuple(slice(0, size) for size in values.shape)
-                    group[name][part] = values.astype(object) if v.dtype == "string" else values
-                    self.labelled.add(name)
-                continue
-            chosen = [(k, place[row]) for k, row in enumerate(entry["rows"]) if row in place]
-            if chosen:
-                inner = tuple(slice(0, size) for size in entry["shape"])
-                target: Any = (np.array([there for _, there in chosen]), *inner)
-                blocks[name][target] = shard.arrays(number)[[k for k, _ in chosen]]
-
-
-def _chunks(shape: Sequence[int], most: int) -> tuple[int, ...]:
-    """How many points along each axis make a block of at most `most`, whole along the last axes."""
-    steps = []
-    for size in reversed(shape):
-        steps.append(max(1, min(size, most)))
-        most //= max(size, 1)
-    return tuple(reversed(steps))
-
-
-def _bytes(variable: Variable) -> int:
-    """Bytes of the values of one variable at one point."""
-    return math.prod(variable.shape) * (TEXT if variable.dtype == "string" else np.dtype(variable.dtype).itemsize)
-
-
-def _blank(dtype: str) -> Any:
-    """The value for "not there"."""
-    return "" if dtype == "string" else False if np.dtype(dtype).kind == "b" else np.nan
-
-
-def _array(
-    group: Any, name: str, dims: Sequence[str], shape: Sequence[int], dtype: str, chunks: Sequence[int] = ()
-) -> Any:
-    """A new array, in chunks along its first dimensions."""
-    return group.create_array(
-        name,
-        shape=shape,
-        chunks=tuple(max(size, 1) for size in (*chunks, *shape[len(chunks) :])),
-        dtype=dtype,
-        dimension_names=dims,
-        compressors=checksummed(),
-        fill_value=np.nan if dtype != "string" and np.dtype(dtype).kind == "f" else None,
-    )

@@ -13,7 +13,7 @@ import numpy as np
 from attnflow.errors import RunCorrupted
 from attnflow.folders import Folder
 from attnflow.sweeps.plan import Plan
-from attnflow.sweeps.sealed import sealed, unsealed
+from attnflow.sweeps.sealed import LARGEST, sealed, unsealed
 from attnflow.sweeps.shards import Shard
 from attnflow.sweeps.unit import open_shard, shard_path
 
@@ -89,7 +89,7 @@ class Index:
 
     def _read(self) -> dict[str, Entry]:
         try:
-            table = unsealed("index", Folder(self.folder).read(FILE))["shards"]
+            table = unsealed("index", Folder(self.folder).read(FILE, LARGEST))["shards"]
             return {
                 unit: Entry(**entry | {"errors": [(row, error) for row, error in entry["errors"]]})
                 for unit, entry in table.items()

@@ -7,7 +7,7 @@ from typing import Any
 from attnflow.parsing import parse_json
 from attnflow.sweeps.ranges import MOST
 
-LARGEST = 1 << 30
+LARGEST = 1 << 31
 """Bytes of a file that describes a sweep of all points that are allowed, or its results."""
 MOST_VALUES = 4 * MOST
 """Values in it."""

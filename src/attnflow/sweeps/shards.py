@@ -77,7 +77,7 @@ class Shard:
 
     def _open(self) -> None:
         try:
-            archive: Any = open_npz(self.stream)  # its `zip` is None once it is closed
+            archive: Any = open_npz(self.stream, is_compressed=False)  # its `zip` is None once it is closed
             self.file = archive
             about = parse_json(bytes(self._read("about")))
             self.tasks, self.errors = list(map(str, about["tasks"])), list(map(str, about["errors"]))
