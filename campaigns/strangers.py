@@ -153,14 +153,13 @@ class Worker:
     Arguments:
         place: of the campaign.
         seed: from which all cases are drawn.
-        loud: True to print every answer.
     """
 
-    def __init__(self, place: Place, seed: int, loud: bool = False):
+    def __init__(self, place: Place, seed: int):
         from _deaths import Killer
         from _doors import Outside
 
-        self.place, self.seed, self.loud = place, seed, loud
+        self.place, self.seed = place, seed
         self.work = place.path / f"work-{os.getpid()}"
         self.here, self.outside = self.work / "here", Outside(self.work / "outside")
         self.here.mkdir(parents=True, exist_ok=True)
@@ -213,7 +212,7 @@ class Worker:
         choice = _doors.doors(family, kind, finished)
         weights = {door: weight for door, (weight, _) in choice.items()}
         names = set(rng.choices(list(weights), list(weights.values()), k=2 if rng.random() < 0.5 else 1))
-        forged = damage in d.FORGED
+        forged = damage in d.FORGED or said == "manifest.json"  # a manifest of another folder is a whole one
         answers = {}
         for door in ["read", *(door for door in choice if door in names)]:
             told = finished and door.startswith(("show", "list"))  # an unfinished folder may have lost its rows
@@ -440,9 +439,9 @@ def worker(options: argparse.Namespace, place: Place) -> None:
         if hasattr(sys.modules[module], "PATIENCE"):
             sys.modules[module].PATIENCE = 1.0  # type: ignore[attr-defined]
     furnish(place)
-    crew = Worker(place, options.seed, options.only is not None)
+    crew = Worker(place, options.seed)
     limit_memory()
-    wanted = [options.only] if options.only else [name for name in names_of(options) if name not in place.cases()]
+    wanted = options.only or [name for name in names_of(options) if name not in place.cases()]
     until = time.monotonic() + 60 * options.minutes
     journal = place.journals / f"{options.part.replace('/', '-of-')}.jsonl"
 
@@ -461,7 +460,7 @@ def worker(options: argparse.Namespace, place: Place) -> None:
             done["answers"] = {"campaign": ["raw exception", told]}
         entry = {"case": case} | done | {"seconds": round(time.monotonic() - began, 2)}
         if options.only:
-            print(json.dumps(entry, indent=1))
+            print(json.dumps(entry), flush=True)
             return
         with journal.open("a", encoding="utf-8") as stream:
             stream.write(json.dumps(entry) + "\n")
@@ -571,7 +570,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--part", default="1/1", help="K/N: every N-th case from the K-th on (1 to N)")
     parser.add_argument("--minutes", type=float, default=600.0, help="end after this time; the same command goes on")
-    parser.add_argument("--only", help='one case, such as "damage 17", with all its answers')
+    parser.add_argument("--only", nargs="+", help='cases such as "damage 17", with all their answers')
     parser.add_argument("--place", type=Path, help="where specimens and journals are kept; default /dev/shm or /tmp")
     parser.add_argument("--record", type=Path, help="default: campaigns/records/strangers-DATE.json")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
