@@ -102,7 +102,8 @@ def furnish(place: Place) -> None:
             draft = path.with_name(f"draft-{os.getpid()}{path.suffix}")
             shutil.rmtree(draft, ignore_errors=True)
             make(draft)
-            draft.rename(path)
+            with contextlib.suppress(OSError):  # another part was first
+                draft.rename(path)
 
     def interrupted(path: Path) -> None:
         def stop(progress: Any) -> None:
