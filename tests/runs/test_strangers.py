@@ -59,6 +59,10 @@ def outside(tmp_path):
     assert {path.name: path.read_text() for path in folder.iterdir()} == {".bashrc": "mine"}
 
 
+class Death(BaseException):
+    """What no code catches."""
+
+
 def rewrite(path, **changes):
     """Change the manifest as an attacker does, who computes its digest anew."""
     file = path / "manifest.json"
@@ -147,12 +151,12 @@ def test_before_the_first_checkpoint_there_are_no_rows(kind, tmp_path, monkeypat
 
     def dying(folder, name, content, **how):
         if name == "checkpoint":
-            raise Stop
+            raise Death
         write(folder, name, content, **how)
 
     with monkeypatch.context() as patched:
         patched.setattr(Folder, "write", dying)
-        with pytest.raises(Stop):
+        with pytest.raises(Death):
             execute(of(kind), tmp_path / "run")
     dataset = open_run(tmp_path / "run").dataset
     assert set(dataset.sizes) >= {of(kind).work.rows}

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -20,10 +21,12 @@ from attnflow.runs.files import ARRAYS, CHECKPOINT
 SCALAR = "scalar_"
 """How attributes begin that hold single numbers."""
 TABLES = "attnflow_tables"
-"""The attribute that lists the variables of each table, by the dimension of its rows."""
+"""The attribute that lists, for each dimension of rows, the variables that have such rows and their dimensions."""
 STATIC = "attnflow_static"
-"""The attribute that lists the shape of every other array. It is written after their values; until then a reader takes
-them for absent, or for as long as they were."""
+"""The attribute that lists the shape and the digest of every other array. It is written after their values; until then
+a reader takes them for absent, or for as long as they were."""
+DIGEST = "attnflow_digest"
+"""The attribute that holds the digest of all others."""
 CODECS = {"bytes", "vlen-utf8", "zstd"}
 """What decodes the chunks of a run; a store that names something else is refused before that is looked up."""
 MAGIC = b"attnflow checkpoint 2 "
@@ -68,8 +71,8 @@ def open_arrays(
         rows: how many rows to give of each table, where the run is not finished; 0 of those that are not named.
 
     Returns:
-        The Dataset, whose arrays are read as they are used, and the variables of each table by the dimension of its
-        rows; nothing where an earlier version did not write them down.
+        The Dataset, whose arrays are read as they are used, and the attribute `TABLES`; an empty one where an earlier
+        version did not write it.
 
     Raises:
         RunCorrupted: if the arrays cannot be read.
@@ -90,12 +93,13 @@ def open_arrays(
         names = _names(store)
         group = zarr.open_group(store, mode="r", zarr_format=3)
         attributes: dict[str, Any] = dict(group.attrs)
+        if attributes.pop(DIGEST, None) not in (None, digest_of_attributes(attributes)):
+            raise ValueError("their attributes were altered")
         tables, static = attributes.pop(TABLES, {}), attributes.pop(STATIC, None)
         if tables and static is None:
             raise _too_early(folder)
         if tables:
-            in_tables = {name for variables in tables.values() for name in variables}
-            names = [name for name in names if name in in_tables or name in static]
+            names = sorted({name for variables in tables.values() for name in variables} | static.keys())
         counts = {} if rows is None else {**dict.fromkeys(tables, 0), **rows}
         variables = {}
         for name in names:
@@ -103,9 +107,17 @@ def open_arrays(
             variable = xr.Variable(
                 array.metadata.dimension_names, indexing.LazilyIndexedArray(Piecewise(array, str(store.folder)))
             )
-            shape = dict(zip(variable.dims, (static or {}).get(name, variable.shape), strict=True))
-            shape |= {dim: min(shape[dim], count) for dim, count in counts.items() if dim in shape}
-            variables[name] = variable.isel({dim: slice(0, size) for dim, size in shape.items()})
+            if tables and name in static:
+                shape, expected = static[name]
+                variable = variable.isel({dim: slice(0, size) for dim, size in zip(variable.dims, shape, strict=True)})
+                if rows is not None and digest({"": {name: variable.values}}) != expected:
+                    raise ValueError(f"{name} has changed")
+            parts = {dim: slice(0, count) for dim, count in counts.items() if dim in variable.dims}
+            variables[name] = variable.isel(parts)
+        for variables_of_table in tables.values():
+            for name, dims in variables_of_table.items():
+                if list(variables[name].dims) != dims:
+                    raise ValueError(f"{name} has other dimensions than it had")
         beside = str(attributes.pop("coordinates", "")).split()
         is_label = {name: variable.dims == (name,) or name in beside for name, variable in variables.items()}
         scalars = {
@@ -159,10 +171,20 @@ def digest(rows: Mapping[str, Mapping[str, np.ndarray]]) -> str:
     total = hashlib.sha256()
     for table in sorted(rows):
         for name in sorted(rows[table]):
-            if rows[table][name].size:
+            values = rows[table][name]
+            if values.size:
                 total.update(name.encode())
-                total.update(np.ascontiguousarray(rows[table][name]).tobytes())
+                is_text = values.dtype.kind in "OTU"
+                total.update(
+                    json.dumps(values.tolist()).encode() if is_text else np.ascontiguousarray(values).tobytes()
+                )
     return total.hexdigest()
+
+
+def digest_of_attributes(attributes: Mapping[str, Any]) -> str:
+    """SHA-256 of the attributes of a store, apart from `DIGEST`."""
+    entries = {name: value for name, value in attributes.items() if name != DIGEST}
+    return hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest()
 
 
 def _too_early(folder: Folder) -> RunError:

@@ -251,8 +251,10 @@ class Run:
     def _hash_of(self, table: dict[str, Any], manifest: dict[str, Any]) -> str:
         return content_hash(table, sorted(entry["sha256"] for entry in manifest.get("plugins") or []))
 
-    def _same_hash(self, manifest: dict[str, Any]) -> None:
+    def require_same_spec(self, manifest: dict[str, Any]) -> None:
         """Compare spec.toml, and the plugins that the manifest lists, with the hash that the run was made with."""
+        if "experiment" in manifest or manifest.get("becoming"):  # settings have a hash of their own
+            return
         if self._hash(manifest) != manifest["spec_hash"]:
             raise RunCorrupted(
                 f"spec.toml of {str(self.path)!r} is not the one that the run was made with (its hash differs); put it "
@@ -319,8 +321,7 @@ class Run:
             raise RunCorrupted(
                 f"the manifest of {str(self.path)!r} has no checksums although it is finished; run its spec.toml again."
             )
-        if "experiment" not in manifest and not manifest.get("becoming"):
-            self._same_hash(manifest)
+        self.require_same_spec(manifest)
         for name, expected in sums.items():
             self.folder.require_plain(name)
             if not self.folder.is_file(name):

@@ -130,6 +130,7 @@ def _read(run: Run) -> Facts:
     """Entries of the specification and of the manifest by dotted keys; those of a damaged run say so."""
     try:
         manifest = run.facts()
+        run.require_same_spec(manifest)
         return _flat(run.table()) | _flat({k: v for k, v in manifest.items() if k not in ("checksums", "versions")})
     except RunError:
         return {"status": "damaged"}

@@ -13,17 +13,19 @@ from typing import Any
 import jax
 import numpy as np
 
-from attnflow.errors import RunCorrupted, RunError
+from attnflow.errors import AttnflowError, RunCorrupted, RunError
 from attnflow.flows.outcome import Ending, Outcome
 from attnflow.flows.sink import AbstractSink, Checkpoint, Layout, Tables
 from attnflow.folders import Folder
 from attnflow.runs.arrays import (
     AGAIN,
+    DIGEST,
     MAGIC,
     SCALAR,
     STATIC,
     TABLES,
     digest,
+    digest_of_attributes,
     open_arrays,
     read_checkpoint,
     require_digests,
@@ -102,8 +104,13 @@ class ZarrSink(AbstractSink):
         import zarr
 
         store = FolderStore(self.folder.inside(ARRAYS))
-        with writing(self.folder.where()), zarr.config.set({"array.write_empty_chunks": True}):
-            yield zarr.open_group(store, mode="r+", zarr_format=3)
+        try:
+            with writing(self.folder.where()), zarr.config.set({"array.write_empty_chunks": True}):
+                yield zarr.open_group(store, mode="r+", zarr_format=3)
+        except (OSError, AttnflowError):
+            raise
+        except Exception as error:  # Zarr has many for arrays that were damaged
+            raise RunCorrupted(f"the arrays in {self.arrays!r} cannot be written ({error}); {AGAIN}") from None
 
     def _where(self, table: str, name: str, start: int, stop: int) -> tuple[slice, ...]:
         return (slice(None),) * self.layout.axis(table, name) + (slice(start, stop),)
@@ -116,20 +123,15 @@ class ZarrSink(AbstractSink):
 
     def _grow(self) -> None:
         """Make room for all rows in a store that is there, and bring what does not change along rows up to date."""
-        try:
-            with self._open_for_writing() as group:
-                for table, variables in self.layout.tables.items():
-                    for name, (dims, dtype) in variables.items():
-                        array: Any = group[name]
-                        if array.metadata.dimension_names != tuple(dims) or array.dtype != np.dtype(dtype):
-                            raise ValueError(f"{name} is not what it was")
-                        rows = array.shape[self.layout.axis(table, name)]
-                        self._resize(array, table, name, max(rows, self.layout.most[table]))
-                self._put_static(group)
-        except (OSError, RunError):
-            raise
-        except Exception as error:
-            raise RunCorrupted(f"the arrays in {self.arrays!r} cannot be opened ({error}); {AGAIN}") from None
+        with self._open_for_writing() as group:
+            for table, variables in self.layout.tables.items():
+                for name, (dims, dtype) in variables.items():
+                    array: Any = group[name]
+                    if array.metadata.dimension_names != tuple(dims) or array.dtype != np.dtype(dtype):
+                        raise ValueError(f"{name} is not what it was")
+                    rows = array.shape[self.layout.axis(table, name)]
+                    self._resize(array, table, name, max(rows, self.layout.most[table]))
+            self._put_static(group)
 
     def _create(self) -> None:
         """A fresh store with room for all rows; whatever an uncheckpointed attempt left is overwritten."""
@@ -140,7 +142,7 @@ class ZarrSink(AbstractSink):
         store = FolderStore(self.folder.inside(ARRAYS))
         self.folder.make(ARRAYS)
         group = zarr.create_group(store, zarr_format=3)
-        group.attrs[TABLES] = self._tables()  # first, so that a reader knows which dimensions have no rows yet
+        _set(group, {TABLES: self._tables()})  # first, so that a reader knows that it comes too early
         for table, variables in layout.tables.items():
             for name, (dims, dtype) in variables.items():
                 shape = layout.shape(table, name, layout.most[table])
@@ -155,8 +157,11 @@ class ZarrSink(AbstractSink):
                 )
         self._put_static(group)
 
-    def _tables(self) -> dict[str, list[str]]:
-        return {table: sorted(variables) for table, variables in self.layout.tables.items()}
+    def _tables(self) -> dict[str, dict[str, list[str]]]:
+        return {
+            table: {name: list(variable.dims) for name, variable in variables.items()}
+            for table, variables in self.layout.tables.items()
+        }
 
     def _put_static(self, group: Any) -> None:
         """Write what the layout knows before the first row."""
@@ -175,10 +180,10 @@ class ZarrSink(AbstractSink):
         arrays = {name: (dims, np.ascontiguousarray(values)) for name, (dims, values) in static.items() if dims}
         # an array without dimensions cannot be told from one whose dimensions have no names
         scalars = {SCALAR + name: repr(float(values)) for name, (dims, values) in static.items() if not dims}
-        shapes = dict(group.attrs.get(STATIC, {}))
+        listed = dict(group.attrs.get(STATIC, {}))
         changed = {name for name, entry in arrays.items() if not (name in group and _begins(group[name], *entry))}
-        if changed & shapes.keys():
-            group.update_attributes({STATIC: {name: shape for name, shape in shapes.items() if name not in changed}})
+        if changed & listed.keys():
+            _set(group, {STATIC: {name: entry for name, entry in listed.items() if name not in changed}})
         for name, (dims, values) in arrays.items():
             start = 0 if name in changed else group[name].shape[0]
             if name in changed:
@@ -196,8 +201,8 @@ class ZarrSink(AbstractSink):
                 group[name].resize(values.shape)
             if start < len(values):
                 group[name][start:] = values[start:].astype(object) if values.dtype.kind == "U" else values[start:]
-        shapes |= {name: list(values.shape) for name, (_, values) in arrays.items()}
-        group.update_attributes({STATIC: shapes, **scalars, **attributes})
+        listed |= {name: [list(values.shape), digest({"": {name: values}})] for name, (_, values) in arrays.items()}
+        _set(group, {STATIC: listed, **scalars, **attributes})
 
     def _pack(self, checkpoint: Checkpoint) -> bytes:
         outcome = checkpoint.outcome
@@ -244,6 +249,12 @@ class ZarrSink(AbstractSink):
             table: max((commit["stop"][table] for commit in self.commits), default=0) for table in self.layout.tables
         }
         require_digests(open_arrays(self.folder, rows=rows)[0], self._tables(), self.commits)
+
+
+def _set(group: Any, attributes: dict[str, Any]) -> None:
+    """Change attributes of the store in one step, with the digest of all."""
+    changed = json.loads(json.dumps({**group.attrs, **attributes}))
+    group.update_attributes(changed | {DIGEST: digest_of_attributes(changed)})
 
 
 def _begins(array: Any, dims: tuple[str, ...], values: np.ndarray) -> bool:
