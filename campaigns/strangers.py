@@ -34,7 +34,7 @@ from typing import Any
 import _record
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 SEED = 50
 SILENCE = 200.0
 """Seconds without a word from the worker after which it is ended, and its case is a hang."""
