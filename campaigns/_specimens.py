@@ -275,7 +275,7 @@ ACTIVITIES: dict[str, Activity] = {
     **{f"run {kind}": Activity("run", kind, _run(kind)) for kind in LATER},
     **{
         f"extend {kind}": Activity("run", kind, _extended(kind), before=f"run {kind}")
-        for kind in ("solve", "solve_long", "evolve", "train", "probe")
+        for kind in LATER
     },
     "report solve": Activity("run", "solve with figures", _redrawn, before="run solve"),
     "sweep": Activity("sweep", "sweep", _swept(SWEPT)),

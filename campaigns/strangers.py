@@ -34,7 +34,7 @@ from typing import Any
 import _record
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 SEED = 50
 SILENCE = 200.0
 """Seconds without a word from the worker after which it is ended, and its case is a hang."""
@@ -47,6 +47,7 @@ KILLED = ("run solve", "run evolve", "run train", "extend solve", "sweep", "expe
 ACTIVE = {
     "run solve": 12, "run solve_long": 10, "run evolve": 10, "run train": 10, "run probe": 8, "run fit": 4,
     "extend solve": 6, "extend solve_long": 4, "extend evolve": 4, "extend train": 5, "extend probe": 5,
+    "extend fit": 2,
     "report solve": 1, "sweep": 8, "sweep wider": 5, "experiment": 6, "stream npz": 2, "stream safetensors": 2,
     "certificate": 1,
 }  # fmt: skip
