@@ -179,7 +179,6 @@ def test_an_experiment_is_cancelled_within_a_part_and_goes_on(tmp_path):
 PLACES = ("parts", "parts/.one.claim", "parts/one.npz", "parts/one.rows")
 
 
-@pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")
 @pytest.mark.parametrize("kind", ["link to a file", "link to a folder", "pipe"])
 @pytest.mark.parametrize("place", PLACES)
 def test_a_study_of_somebody_else_leads_nowhere(place, kind, tmp_path):

@@ -190,7 +190,7 @@ def test_float32_observables_are_stored_and_resumed_as_float64(tmp_path):
     arguments = {"save": 20, "chunk": 3, "method": STEPS, "observe": {"mean": mean}, "keep": ["positions"]}
 
     assert run(cancel=cancel).outcome.ending is Ending.INTERRUPTED
-    assert (tmp_path / "checkpoint").exists()
+    assert (tmp_path / "kept" / "checkpoint").exists()
     resumed = run()
     whole = af.solve(FIELD, tokens, 2.0, **arguments)
     assert resumed.dataset["mean"].dtype == whole.dataset["mean"].dtype == np.float64

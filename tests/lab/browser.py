@@ -29,7 +29,9 @@ PATIENCE = 120.0
 """Seconds after which a page that does not come to what a test waits for is given up."""
 
 
-TESTS = tuple(Path(__file__).parents[1] / name for name in ("lab/test_page.py", "site/test_built.py"))
+TESTS = tuple(
+    Path(__file__).parents[1] / name for name in ("lab/test_page.py", "plots/test_player.py", "site/test_built.py")
+)
 LAB = "globalThis.lab && lab.facts().flows[0]?.t !== undefined"
 """The page of the lab shows tokens."""
 

@@ -1,6 +1,5 @@
 """Figures, reports and animations are written into their folder: links that somebody put there lead nowhere."""
 
-import os
 import shutil
 
 import pytest
@@ -14,7 +13,6 @@ from attnflow.runs import Run, execute, load_spec
 from tests.cli.test_cli import attnflow
 from tests.experiments.tiny import install
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")
 SPEC = """
 name = "short"
 field = { name = "attention", beta = 9.0 }

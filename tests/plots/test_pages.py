@@ -22,7 +22,6 @@ from attnflow.plots.swept import swept
 from attnflow.probe.report import account
 from attnflow.runs import execute, load_spec
 from tests.experiments import tiny
-from tests.lab import browser
 from tests.probe.flow_network import FlowNetwork
 
 MARKUP = [
@@ -195,39 +194,6 @@ def test_json_in_a_script_is_the_same_and_ends_nothing():
     with pytest.raises(ValueError, match="JSON"):
         json_for_script(float("nan"))
     assert "\ud800" not in as_page("\ud800", "")
-
-
-@pytest.mark.skipif(not browser.wanted(), reason="there is no Chromium here")
-def test_the_player_works_under_the_policy_and_no_other_script_does(folders, tmp_path):
-    """The same page with a script in its body is refused that script, and nothing else."""
-    hostile = "<script>window.hit = 1</script><img src=x onerror='window.hit = 2'><p style='color: red' id=red>red</p>"
-    (tmp_path / "hostile.html").write_text(as_page("hostile", hostile), encoding="utf-8")
-    frame = animation(PLAIN, tmp_path)._repr_html_()
-    (tmp_path / "frame.html").write_text(f"<!doctype html><body>{frame}", encoding="utf-8")
-    with browser.browser() as page:
-        for path in (folders[0] / "run" / "report.html", folders[0] / "a.html"):
-            page.requests.clear()
-            page.open(path.as_uri(), "document.querySelector('.player input')?.max > 0")
-            assert page.ask("getComputedStyle(document.querySelector('.stage')).position") == "relative"
-            assert page.ask(
-                "document.querySelector('canvas').getContext('2d').getImageData(0, 0, 300, 150).data.some(Boolean)"
-            )
-            page.ask("document.querySelector('.player button').click()")
-            page.until("document.querySelector('.player input').value > 0")
-            assert page.ask("typeof window.hit") == "undefined"
-            assert not page.errors
-            assert all(
-                address.startswith("data:")
-                for address in page.requests
-                if address not in ("about:blank", path.as_uri())
-            )
-        page.open((tmp_path / "frame.html").as_uri(), "frames.length == 1 && document.readyState == 'complete'")
-        assert page.ask("document.querySelector('iframe').contentDocument === null")
-        assert not page.errors
-        page.open((tmp_path / "hostile.html").as_uri(), "document.readyState == 'complete'")
-        assert page.ask("typeof window.hit") == "undefined"
-        assert page.ask("getComputedStyle(document.querySelector('#red')).color") != "rgb(255, 0, 0)"
-        assert len(page.errors) == 4  # the script, the picture, its handler and the style
 
 
 def _one_line(word):

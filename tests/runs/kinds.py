@@ -214,7 +214,7 @@ def is_the_run(path, expected):
     assert arrays(path).attrs == arrays(expected).attrs
     left = {str(f.relative_to(path)) for f in path.rglob("*") if f.suffix in (".tmp", ".partial")}
     assert not left
-    assert set(found["checksums"]) == set(whole["checksums"])
+    assert set(found["checksums"]) == set(whole["checksums"]), set(found["checksums"]) ^ set(whole["checksums"])
 
 
 def carried_out(work, **control):

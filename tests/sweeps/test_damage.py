@@ -15,7 +15,6 @@ from attnflow.sweeps import assembly
 from tests.sweeps.tasks import same, unequal
 
 OVER = {"a": [1, 2], "b": ["x", "y"]}
-needs_links = pytest.mark.skipif(os.name == "nt", reason="links need rights there")
 
 
 def files_of(folder):
@@ -77,7 +76,6 @@ ALWAYS = ("a byte in the middle", "deleted", "link")
 """The damages of `make test`."""
 
 
-@needs_links
 @pytest.mark.parametrize(
     "damage", [name if name in ALWAYS else pytest.param(name, marks=pytest.mark.slow) for name in DAMAGES]
 )
@@ -197,7 +195,6 @@ def test_what_killed_processes_left_is_removed(copied):
     assert set(before) - set(files_of(copied)) == {f"{name[:-1]}0" for name in names} | {"index.sqlite"}
 
 
-@needs_links
 @pytest.mark.parametrize("name", ["shards", "claims", "journal", "results.zarr"])
 def test_linked_folders_inside_are_not_followed(name, copied, tmp_path, truth):
     (tmp_path / "outside").mkdir()
