@@ -88,10 +88,15 @@ class Folder:
             try:
                 os.link(temporary, place, src_dir_fd=holder, dst_dir_fd=holder, follow_symlinks=False)
             except FileExistsError:
+                self.require_plain(name)
                 return False
             except OSError:  # a file system without hard links
                 return self._create_exclusively(place, holder, content)
-            return True
+            else:
+                return True
+            finally:
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary, dir_fd=holder)
 
     def append(self, name: str, content: bytes) -> None:
         """Add bytes to the end of a file, in one step; the file is made if there is none."""
@@ -113,7 +118,10 @@ class Folder:
         with self._holder(name) as (place, holder), self._temporary(place, holder) as (temporary, stream):
             yield stream
             _finish(stream, durable)
-            os.replace(temporary, place, src_dir_fd=holder, dst_dir_fd=holder)
+            try:
+                os.replace(temporary, place, src_dir_fd=holder, dst_dir_fd=holder)
+            except IsADirectoryError:
+                raise RunCorrupted(f"{name!r} in {str(self)!r} is a folder, not a file; remove it.") from None
 
     @contextlib.contextmanager
     def writing_path(self, name: str) -> Iterator[Path]:
@@ -303,15 +311,16 @@ class Folder:
 
     @contextlib.contextmanager
     def _temporary(self, place: str, holder: int | None) -> Iterator[tuple[str, BinaryIO]]:
-        """A new file beside `place` under a random name; what is left of it after the block is removed."""
+        """A new file beside `place` under a random name; it is removed if the block fails."""
         own = TEMPORARY + secrets.token_hex(8)
         temporary = own if holder is not None else str(Path(place).with_name(own))
         with os.fdopen(os.open(temporary, _NEW, 0o666, dir_fd=holder), "wb") as stream:
             try:
                 yield temporary, stream
-            finally:
+            except BaseException:
                 with contextlib.suppress(OSError):
                     os.unlink(temporary, dir_fd=holder)
+                raise
 
     def _create_exclusively(self, place: str, holder: int | None, content: bytes) -> bool:
         try:

@@ -120,7 +120,7 @@ def test_a_run_is_animated(place):
     assert "batch" not in done.stderr
     assert (place / "one.gif").read_bytes()[:6] == b"GIF89a"
     attnflow("animate", "runs/one", *short, cwd=place, check=0)
-    assert "http" not in (place / "runs" / "one.html").read_text()
+    assert "://" not in (place / "runs" / "one.html").read_text()
     (place / "runs" / "one.html").unlink()
     for more, code, words in (
         (["runs/none"], 6, "is not a run folder"),

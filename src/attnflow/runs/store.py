@@ -170,12 +170,19 @@ class ZarrSink(AbstractSink):
         # by `coordinates` xarray knows labels beside those of dimensions
         beside = {"coordinates": " ".join(layout.beside)} if layout.beside else {}
         attributes = {TABLES: self._tables(), **layout.attributes, **beside}
-        self._put(group, labels | layout.static | layout.beside, attributes)
+        self._put(group, labels | layout.static | layout.beside, attributes, afresh=True)
 
-    def _put(self, group: Any, static: dict[str, Any], attributes: dict[str, Any]) -> None:
+    def _put(self, group: Any, static: dict[str, Any], attributes: dict[str, Any], *, afresh: bool = False) -> None:
         """Write what does not change along rows, and say in one step at the end that it is there.
 
         Entries that are there already, before new ones, stay as they lie.
+
+        Arguments:
+            group: the group of the store.
+            static: dimensions and values by name.
+            attributes: further attributes.
+            afresh: True to take everything else off the list: what an earlier end has left does not belong to the rows
+                that come.
         """
         arrays = {name: (dims, np.ascontiguousarray(values)) for name, (dims, values) in static.items() if dims}
         # an array without dimensions cannot be told from one whose dimensions have no names
@@ -201,8 +208,11 @@ class ZarrSink(AbstractSink):
                 group[name].resize(values.shape)
             if start < len(values):
                 group[name][start:] = values[start:].astype(object) if values.dtype.kind == "U" else values[start:]
+        if afresh:
+            listed = {}
         listed |= {name: [list(values.shape), digest({"": {name: values}})] for name, (_, values) in arrays.items()}
-        _set(group, {STATIC: listed, **scalars, **attributes})
+        left = {name: None for name in group.attrs if afresh and name.startswith(SCALAR)}
+        _set(group, {STATIC: listed, **left, **scalars, **attributes})
 
     def _pack(self, checkpoint: Checkpoint) -> bytes:
         outcome = checkpoint.outcome
@@ -252,9 +262,10 @@ class ZarrSink(AbstractSink):
 
 
 def _set(group: Any, attributes: dict[str, Any]) -> None:
-    """Change attributes of the store in one step, with the digest of all."""
+    """Change attributes of the store in one step, with the digest of all; those that become None are removed."""
     changed = json.loads(json.dumps({**group.attrs, **attributes}))
-    group.update_attributes(changed | {DIGEST: digest_of_attributes(changed)})
+    changed = {name: value for name, value in changed.items() if value is not None}
+    group.attrs.put(changed | {DIGEST: digest_of_attributes(changed)})
 
 
 def _begins(array: Any, dims: tuple[str, ...], values: np.ndarray) -> bool:

@@ -86,6 +86,8 @@ class Sweep:
         if over not in dims:
             raise InvalidInput(f"the sweep has no axis {over!r}{did_you_mean(over, dims)}")
         names = [n for n, a in data.data_vars.items() if a.dtype.kind == "f" and over in a.dims]
+        if not names:
+            raise InvalidInput(f"no task of the sweep has given numbers along {over!r} yet; run the sweep first.")
         return data[names]
 
     def plot(
