@@ -74,8 +74,9 @@ def as_svg(figure: Any) -> str:
 def save_figure(folder: Folder, name: str, figure: Any) -> None:
     """Write a Matplotlib figure into a folder, in the format that the ending of its name says."""
     kind = PurePosixPath(name).suffix[1:].lower()
-    with folder.writing(name, durable=False) as stream:
-        figure.savefig(stream, format=kind, metadata=UNDATED.get(kind))
+    content = io.BytesIO()
+    figure.savefig(content, format=kind, metadata=UNDATED.get(kind))
+    folder.write(name, content.getvalue(), durable=False)
 
 
 def with_caption(svg: str, caption: str) -> str:

@@ -104,6 +104,7 @@ class Claim:
         self.beats += 1
         self.stream.seek(0)
         self.stream.write(_words(self.facts, self.beats))
+        self.stream.truncate()
 
     @contextlib.contextmanager
     def beating(self, every: float = BEAT) -> Iterator[None]:
@@ -125,14 +126,19 @@ class Claim:
 
     def release(self) -> None:
         """Give the claim back; one that another process has by now stays."""
-        with contextlib.suppress(OSError, RunCorrupted), self.folder.open(self.name) as present:
-            if os.path.sameopenfile(self.stream.fileno(), present.fileno()):
-                self.folder.remove(self.name)
+        try:
+            with self.folder.open(self.name) as present:
+                if os.path.sameopenfile(self.stream.fileno(), present.fileno()):
+                    self.folder.remove(self.name)
+        except (OSError, RunCorrupted):  # it stays, and says that nobody has it
+            with contextlib.suppress(OSError):
+                self.facts = self.facts | {"born": "given back"}
+                self.beat()
         self.stream.close()
 
 
 def _words(facts: dict[str, Any], beats: int) -> bytes:
-    """The content of a claim after so many signs of life; its length stays."""
+    """The content of a claim after so many signs of life."""
     return json.dumps(facts | {"beat": f"{beats:09d}"}).encode()
 
 
