@@ -2,14 +2,16 @@
 
 from attnflow.plots.page import as_page
 from tests.lab import browser
-from tests.plots.test_pages import PLAIN, animation, folders  # noqa: F401 (a fixture)
+from tests.plots import test_pages
+
+folders, pytestmark = test_pages.folders, test_pages.pytestmark
 
 
 def test_the_player_works_under_the_policy_and_no_other_script_does(folders, tmp_path):
     """The same page with a script in its body is refused that script, and nothing else."""
     hostile = "<script>window.hit = 1</script><img src=x onerror='window.hit = 2'><p style='color: red' id=red>red</p>"
     (tmp_path / "hostile.html").write_text(as_page("hostile", hostile), encoding="utf-8")
-    frame = animation(PLAIN, tmp_path)._repr_html_()
+    frame = test_pages.animation(test_pages.PLAIN, tmp_path)._repr_html_()
     (tmp_path / "frame.html").write_text(f"<!doctype html><body>{frame}", encoding="utf-8")
     with browser.browser() as page:
         for path in (folders[0] / "run" / "report.html", folders[0] / "a.html"):
