@@ -188,7 +188,7 @@ class ZarrSink(AbstractSink):
         # an array without dimensions cannot be told from one whose dimensions have no names
         scalars = {SCALAR + name: repr(float(values)) for name, (dims, values) in static.items() if not dims}
         listed = dict(group.attrs.get(STATIC, {}))
-        changed = {name for name, entry in arrays.items() if not (name in group and _begins(group[name], *entry))}
+        changed = {name for name, entry in arrays.items() if not (name in listed and _begins(group[name], *entry))}
         if changed & listed.keys():
             _set(group, {STATIC: {name: entry for name, entry in listed.items() if name not in changed}})
         for name, (dims, values) in arrays.items():
