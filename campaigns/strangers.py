@@ -442,6 +442,8 @@ def worker(options: argparse.Namespace, place: Place) -> None:
             sys.modules[module].PATIENCE = 1.0  # type: ignore[attr-defined]
     furnish(place)
     crew = Worker(place, options.seed)
+    facts = {name: version(name) for name in NUMERICS} | {"python": platform.python_version()}
+    (place.path / f"versions-{platform.python_version()}.json").write_text(json.dumps(facts))
     limit_memory()
     wanted = options.only or [name for name in names_of(options) if name not in place.cases()]
     until = time.monotonic() + 60 * options.minutes
@@ -609,7 +611,7 @@ def main() -> int:
     if not missing:
         from _damages import WAYS
 
-        versions = {name: version(name) for name in NUMERICS} | {"python": platform.python_version()}
+        versions = [json.loads(file.read_text()) for file in sorted(place.path.glob("versions-*.json"))]
         record |= {"versions": versions} | counts
         record |= {"folders": list(FOLDERS), "ways": sorted(WAYS)}
         record |= {"cases": {"kills": options.kills, "damages": options.damages}}

@@ -1,5 +1,6 @@
 """Parts: what is stored is what was made, once."""
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -174,6 +175,22 @@ def test_an_experiment_is_cancelled_within_a_part_and_goes_on(tmp_path):
     run, claims = resume(tmp_path / "run", plugins=[tmp_path / "mine.py"])
     assert [claim.holds for claim in claims] == [True]
     assert run.manifest()["status"] == "finished"
+
+
+@pytest.mark.parametrize("kind", ["part", "rows"])
+def test_parts_and_rows_of_other_settings_are_refused(kind, tmp_path):
+    """Each names the settings it was made with; those that name none, of earlier versions, are taken."""
+
+    def stop(at):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) if kind == "rows" else contextlib.nullcontext():
+        Study(tmp_path, stop if kind == "rows" else None, settings="theirs").part("one", tumbling())
+    with pytest.raises(RunCorrupted, match="with other settings.*remove it and resume"):
+        Study(tmp_path, settings="mine").part("one", tumbling())
+    right = Study(tmp_path, settings="theirs").part("one", tumbling())
+    assert right.identical(Study(tmp_path / "other").part("one", tumbling()))
+    assert Study(tmp_path / "other", settings="mine").part("one", tumbling()).identical(right)
 
 
 PLACES = ("parts", "parts/.one.claim", "parts/one.npz", "parts/one.rows")

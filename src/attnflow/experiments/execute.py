@@ -116,7 +116,7 @@ def assist(path: str | Path, *, plugins: Given = (), cancel: Callable[[], bool] 
     experiment = from_plugins(loaded, manifest["experiment"]) if loaded.loaded else find(manifest["experiment"])
     settings = run.read_spec(lambda text: parse_settings(text, experiment))
     with interruptible(cancel), experiment.plugins.active():
-        experiment.module().run(settings.parameters, Study(run.folder.inside("parts")))
+        experiment.module().run(settings.parameters, Study(run.folder.inside("parts"), settings=settings.hash))
 
 
 def read_claims(run: Run) -> list[Claim]:
@@ -138,7 +138,8 @@ def _complete(
     cancel: Callable[[], bool] | None,
 ) -> list[Claim]:
     with attempt(run, experiment.plugins) as status, interruptible(cancel), experiment.plugins.active():
-        module, study = experiment.module(), Study(run.folder.inside("parts"), on_progress)
+        module = experiment.module()
+        study = Study(run.folder.inside("parts"), on_progress, settings=settings.hash)
         data = module.run(settings.parameters, study)
         claims = judged(module, settings.parameters, data)
         if not claims:

@@ -25,13 +25,19 @@ UNIX = 3
 """The system that every entry names, whatever wrote it."""
 
 
-def pack(dataset: "xr.Dataset") -> bytes:
+def pack(dataset: "xr.Dataset", settings: str = "") -> bytes:
     """The Dataset as the bytes of an .npz file; equal Datasets give equal bytes.
 
     Variables and attributes are written in the order of their names, arrays row by row, and entries of the archive
     without a time.
+
+    Arguments:
+        dataset: the data of the part.
+        settings: the hash of the settings it was computed with, which `read_part` compares; empty if there are none.
     """
     header: dict[str, Any] = {"attributes": dict(dataset.attrs), "variables": {}}
+    if settings:
+        header["settings"] = settings
     arrays: dict[str, np.ndarray] = {}
     for name, variable in dataset.variables.items():
         if not isinstance(name, str) or name in RESERVED:
@@ -61,18 +67,22 @@ def open_part(path: str | Path) -> "xr.Dataset":
     return read_part(Folder(Path(path).parent), Path(path).name)
 
 
-def read_part(folder: Folder, name: str) -> "xr.Dataset":
-    """The Dataset in a part of a study; one that is damaged is refused.
+def read_part(folder: Folder, name: str, settings: str = "") -> "xr.Dataset":
+    """The Dataset in a part of a study; one that is damaged, or was made with other settings, is refused.
 
     Arguments:
         folder: the folder of the parts.
         name: name of the file.
+        settings: the hash of the settings it must have been made with; empty to take any. Parts of versions that did
+            not write the hash are taken, too.
     """
     import xarray as xr
 
     try:
         with folder.open(name) as stream, open_npz(stream, is_compressed=False) as arrays:
             header = parse_json(str(arrays[HEADER]))
+            if settings and header.get("settings", settings) != settings:
+                raise ValueError("it was made with other settings")
             facts = header["variables"]
             variables = {n: xr.Variable(f["dims"], arrays[n], f["attributes"]) for n, f in facts.items()}
         return xr.Dataset(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import numpy as np
 
 from attnflow.checks import instance
-from attnflow.errors import InvalidInput
+from attnflow.errors import InvalidInput, RunCorrupted
 from attnflow.experiments.parts import pack, read_part
 from attnflow.flows import AbstractWork, Control, Drive, Fixed, Progress, Solve
 from attnflow.folders import Folder, is_temporary
@@ -29,6 +29,8 @@ PAUSE = 0.2
 """Seconds between two looks at a part that another process is making."""
 ROWS = ".rows"
 """How the name of a folder ends that holds the rows of a part while it is made."""
+SETTINGS = "settings"
+"""The file in such a folder that holds the hash of the settings."""
 OnProgress = Callable[[Progress], None]
 Maker: TypeAlias = "Callable[[], xr.Dataset] | AbstractWork | tuple[Any, ...]"
 
@@ -53,11 +55,14 @@ class Study:
     Arguments:
         folder: where the parts lie; made when the first one is begun. Links in it are refused.
         on_progress: called with a `Progress`: `note` says what is done, `time` is the share of the whole.
+        settings: the hash of the settings of the experiment. It is written into parts and their unfinished rows, and
+            those of other settings are refused. Without it any part of the folder is taken.
     """
 
-    def __init__(self, folder: str | Path | Folder, on_progress: OnProgress | None = None):
+    def __init__(self, folder: str | Path | Folder, on_progress: OnProgress | None = None, *, settings: str = ""):
         self.folder = folder if isinstance(folder, Folder) else Folder(Path(folder))
         self.on_progress = on_progress
+        self.settings = settings
         self.asked: set[str] = set()
         self.watch = Watch()
         self.share = 0.0
@@ -76,7 +81,7 @@ class Study:
         while not self._made(name, make):
             self.progress(f"{name}: another process is making it", 0.0)
             time.sleep(PAUSE)
-        return read_part(self.folder, _file(name))
+        return read_part(self.folder, _file(name), self.settings)
 
     def _ask(self, name: str) -> None:
         """Refuse a name that cannot be the name of a file, or that another part has."""
@@ -134,7 +139,7 @@ class Study:
         raise_if_interrupted()
         if not isinstance(made, xr.Dataset):
             raise InvalidInput(f"the part {name!r} is a {type(made).__name__}; make an xarray Dataset.")
-        content = pack(made)
+        content = pack(made, self.settings)
         with self._writing():
             self.folder.make()
             self.folder.write(_file(name), content)
@@ -183,12 +188,17 @@ class Study:
         """The dataset of work that streams its rows into a folder of its own beside the parts."""
         with self._writing():
             self.folder.make(_rows(name))
+            rows = self.folder.inside(_rows(name))
+            if self.settings and not rows.entries():
+                rows.write(SETTINGS, self.settings.encode())
+        if self.settings and rows.is_file(SETTINGS) and rows.read(SETTINGS, 1000) != self.settings.encode():
+            raise RunCorrupted(f"{str(rows.where())!r} was made with other settings; remove it and resume the run.")
 
         def say(progress: Progress) -> None:
             share = min(progress.time / progress.until, 1.0) if np.isfinite(progress.until) else 0.0
             self.progress(f"{name}: {progress.note or f'{share:.0%}'}", share)
 
-        sink = ZarrSink(self.folder.inside(_rows(name)))
+        sink = ZarrSink(rows)
         result = Drive(work.checked()).run(Control(sink, say, check=True))
         raise_if_interrupted()
         if not result.outcome.complete:
