@@ -259,7 +259,7 @@ PLANTED = {
     "experiment": ("claims.json.tmp", "manifest.json.tmp", "report.html.tmp", "parts/b.npz.tmp", "parts/.b.npz.claim",
                    "parts/.b.npz.rows", "figures", "figures/tiny-mean.png", ".lock", "plugin-tiny_mean.py",
                    "claims.json", "parts/c.npz"),
-    "sweep": ("results.zarr", "index.sqlite", "index.sqlite-journal", "index.sqlite-wal", "claims/collect", "journal",
+    "sweep": ("results.zarr", "results.json", "index.json", "claims/collect", "journal",
               "shards", "claims", "sweep-2.json", "sweep.json.tmp", "results.zarr.tmp"),
 }  # fmt: skip
 """Names at which a stranger puts a link to where he wants a file, a folder or a database to be written."""
@@ -275,7 +275,7 @@ def _planted(rng: random.Random, victim: Victim) -> str | None:
         path = victim.path / name
         if rng.random() < 0.15:  # beside the folder
             stem = victim.path.name
-            name = rng.choice([f".{stem}.partial.html", f"{stem}.html", f".{stem}.html.tmp", ".runs.sqlite"])
+            name = rng.choice([f".{stem}.partial.html", f"{stem}.html", f".{stem}.html.tmp", "runs.html"])
             path = victim.path.with_name(name)
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)

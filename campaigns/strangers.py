@@ -168,6 +168,7 @@ class Worker:
         self.outside.lay()
         os.chdir(self.here)
         os.environ["HOME"] = str(self.outside.path / "home")
+        os.environ["XDG_CACHE_HOME"] = str(self.work / "cache")
         self.killer = Killer(place.path / "times.json")
         self.references: dict[str, dict[str, Any]] = {}
         self.prints: dict[tuple[str, str], str | None] = {}
@@ -214,7 +215,7 @@ class Worker:
         choice = _doors.doors(family, kind, finished)
         weights = {door: weight for door, (weight, _) in choice.items()}
         names = set(rng.choices(list(weights), list(weights.values()), k=2 if rng.random() < 0.5 else 1))
-        forged = damage in d.FORGED or said == "manifest.json"  # a manifest of another folder is a whole one
+        forged = damage in d.FORGED or said in ("manifest.json", "parts")  # those of another folder are whole ones
         answers = {}
         for door in ["read", *(door for door in choice if door in names)]:
             told = finished and door.startswith(("show", "list"))  # an unfinished folder may have lost its rows
@@ -230,7 +231,7 @@ class Worker:
                 outcome, detail = "markup in a page", str(marked)
             answers[door] = [outcome, detail]
         _doors.open_pipes(self.work)
-        stray = {path.name for path in self.here.iterdir()} - {victim.name, f"{victim.stem}.html", ".runs.sqlite"}
+        stray = {path.name for path in self.here.iterdir()} - {victim.name, f"{victim.stem}.html"}
         stray -= {f".{victim.name}.part", f"{victim.name}.tmp", f".{victim.name}.tmp", f".{victim.stem}.partial.html"}
         if stray - {f".{victim.stem}.html.tmp"}:
             answers["stray"] = ["outside touched", f"left beside the folder: {sorted(stray)}"]
@@ -399,7 +400,7 @@ def _litter(path: Path, whole: Path) -> str:
 
     def names(folder: Path) -> set[str]:
         entries = (file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())
-        return {name for name in entries if not name.startswith("journal/") and name not in (".lock", "index.sqlite")}
+        return {name for name in entries if not name.startswith("journal/") and name != ".lock"}
 
     return ", ".join(sorted(names(path) ^ names(whole)))[:300]
 

@@ -1,13 +1,11 @@
 """The table of runs: filters, and a cache that follows the disk."""
 
 import shutil
-import sqlite3
 
 import pytest
 
 from attnflow.errors import InvalidInput
-from attnflow.runs import Run, execute, list_runs, parse_spec
-from attnflow.runs.listing import CACHE
+from attnflow.runs import Run, execute, list_runs, listing, parse_spec
 
 SPEC = """
 [field]
@@ -31,6 +29,10 @@ def three(tmp_path_factory):
     return root
 
 
+def contents(root):
+    return {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
 def names(root, *where):
     return [run.path.name for run in list_runs(root, where)]
 
@@ -48,21 +50,27 @@ def test_filters_look_at_the_specification_and_the_manifest(three):
         names(three, "field.beta")
 
 
-def test_the_cache_follows_the_disk(three, tmp_path):
+def test_the_cache_follows_the_disk(three, tmp_path, monkeypatch):
+    """It lies in the cache folder of the user, and one that is damaged or cannot be made is left out."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     root = tmp_path / "runs"
     shutil.copytree(three, root)
+    before = contents(root)
     assert names(root, "status=finished") == ["beta1", "beta4", "beta9"]
+    assert contents(root) == before, "nothing is written beside runs, which may come from somebody else"
+    monkeypatch.setattr(listing, "_read", lambda run: pytest.fail(f"{run} is read again"))
+    assert names(root, "field.beta=4") == ["beta4"]
+    monkeypatch.undo()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     shutil.rmtree(root / "beta1")
     Run(root / "beta4").update(status="failed")
     assert names(root, "status=finished") == ["beta9"]
     (root / "beta9" / "manifest.json").write_text("{", encoding="utf-8")
     assert names(root, "status=damaged") == ["beta9"]
-    with sqlite3.connect(root / CACHE) as base:
-        base.execute("update runs set facts = 'no json'")
-    base.close()
-    assert names(root, "field.beta=4") == ["beta4"]
-    (root / CACHE).write_bytes(b"no database, " * 99)
-    assert names(root, "field.beta=4") == ["beta4"]
-    (root / CACHE).unlink()
-    (root / CACHE).mkdir()  # a cache that cannot be made
+    (kept,) = (tmp_path / "cache" / "attnflow" / "listings").iterdir()
+    for content in (b"no JSON, " * 99, b'{"beta4": 4}', b"[" * 100_000):
+        kept.write_bytes(content)
+        assert names(root, "field.beta=4") == ["beta4"]
+    kept.unlink()
+    kept.mkdir()  # a file that cannot be made
     assert names(root, "field.beta=4") == ["beta4"]

@@ -1,5 +1,6 @@
 """Run folders that come from somebody else, or are read too early: nothing outside is touched, no other number comes."""
 
+import itertools
 import json
 import os
 import shutil
@@ -155,6 +156,24 @@ def test_before_the_first_checkpoint_there_are_no_rows(kind, tmp_path, monkeypat
     dataset = open_run(tmp_path / "run").dataset
     assert set(dataset.sizes) >= {of(kind).work.rows}
     assert dataset.sizes[of(kind).work.rows] == 0
+
+
+@pytest.mark.parametrize("written", range(4))
+def test_a_run_that_has_just_begun_has_no_result(written, tmp_path, monkeypatch):
+    """Its store is there, and not yet its arrays."""
+    write, count = Folder.write, itertools.count()
+
+    def dying(folder, name, content, **how):
+        if "arrays.zarr" in str(folder.where()) and next(count) == written:
+            raise Death
+        write(folder, name, content, **how)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Folder, "write", dying)
+        with pytest.raises(Death):
+            execute(of("fit"), tmp_path / "run")
+    with pytest.raises(RunError, match="has no arrays yet"):
+        open_run(tmp_path / "run")
 
 
 def test_show_says_how_far_a_run_has_come(tmp_path, monkeypatch, attnflow):

@@ -96,7 +96,7 @@ def open_arrays(
         if attributes.pop(DIGEST, None) not in (None, digest_of_attributes(attributes)):
             raise ValueError("their attributes were altered")
         tables, static = attributes.pop(TABLES, {}), attributes.pop(STATIC, None)
-        if tables and static is None:
+        if static is None and (tables or not (names or checksums)):
             raise _too_early(folder)
         if tables:
             names = sorted({name for variables in tables.values() for name in variables} | static.keys())

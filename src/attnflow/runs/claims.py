@@ -22,6 +22,7 @@ from typing import Any
 
 from attnflow.errors import RunCorrupted
 from attnflow.folders import TEMPORARY, Folder
+from attnflow.parsing import parse_json
 
 BEAT = 5.0
 """Seconds between two signs of life."""
@@ -164,9 +165,9 @@ def content(folder: Folder, name: str) -> bytes | None:
 def owner_is_gone(seen: bytes) -> bool:
     """Whether the owner was a process of this machine that has ended."""
     try:
-        facts = json.loads(seen)
+        facts = parse_json(seen.decode())
         return facts["machine"] == _machine() and _born(int(facts["pid"])) != facts["born"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError):
         return False
 
 

@@ -1,26 +1,27 @@
 """The table of the runs below a folder, and filters on it.
 
-Manifests and specifications are read once and kept in SQLite (`.runs.sqlite` beside the runs). The file is a cache: it
-follows what is on disk, may be removed at any time, and is left out where the folder cannot be written to.
+Manifests and specifications are read once, and what they say is kept in the user's cache folder: a file beside the runs
+could come from somebody else together with them. It follows what is on disk and may be removed at any time.
 """
 
 import contextlib
+import hashlib
 import json
 import operator
+import os
 import re
-import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from attnflow.compilations import user_cache
 from attnflow.errors import InvalidInput, RunError
+from attnflow.folders import Folder
 from attnflow.parsing import parse_json, parse_toml
 from attnflow.runs.folder import UNDER_WAY, Run
 from attnflow.runs.nearest import did_you_mean
 from attnflow.wording import shown
 
-CACHE = ".runs.sqlite"
-TABLE = "create table if not exists runs (name text primary key, size integer, changed integer, facts text)"
 SIGNS: dict[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le,
     ">=": operator.ge,
@@ -29,6 +30,8 @@ SIGNS: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     ">": operator.gt,
 }
+LARGEST = 1 << 28
+"""Bytes of kept facts that are read: those of some 100,000 runs."""
 Facts = dict[str, Any]
 
 
@@ -74,56 +77,47 @@ def _holds(facts: Facts, key: str, sign: str, value: Any) -> bool:
 def _facts(root: Path) -> dict[Run, Facts]:
     """What is known of every run, by run; read anew where a manifest has changed or its run is under way."""
     runs = {file.parent.name: Run(file.parent) for file in sorted(root.glob("*/manifest.json"))}
-    if not runs:
-        return {}
-    base = _open(root)
+    kept = _kept(root) if runs else {}
+    table: dict[Run, Facts] = {}
+    fresh: dict[str, Any] = {}
+    for name, run in runs.items():
+        state = _state(run)
+        if state is not None and name in kept and kept[name][:2] == state:
+            table[run], fresh[name] = kept[name][2], kept[name]
+            continue
+        table[run] = _read(run)
+        if state is not None and table[run].get("status") not in (*UNDER_WAY, "interrupted", "damaged"):
+            fresh[name] = [*state, table[run]]
+    if fresh != kept:
+        with contextlib.suppress(OSError, RunError, InvalidInput):  # no home, or one that cannot be written to
+            folder, name = _cache(root)
+            folder.path.mkdir(parents=True, exist_ok=True)
+            folder.write(name, json.dumps(fresh).encode(), durable=False)
+    return table
+
+
+def _cache(root: Path) -> tuple[Folder, str]:
+    """The folder and the name of the file that keeps what is known of the runs below `root`."""
+    return Folder(user_cache("listings")), f"{hashlib.sha256(os.fsencode(root.resolve())).hexdigest()}.json"
+
+
+def _kept(root: Path) -> dict[str, Any]:
+    """What an earlier listing kept: name -> [size and time of the manifest, facts]; nothing if it cannot be read."""
     try:
-        known = {row[0]: row[1:] for row in base.execute("select name, size, changed, facts from runs")}
-        found, fresh = {}, []
-        for name, run in runs.items():
-            state = _state(run)
-            size, changed, text = known.get(name, (0, 0, ""))
-            if state is not None and (size, changed) == state:
-                with contextlib.suppress(ValueError, TypeError):
-                    found[run] = dict(parse_json(text))
-                    continue
-            found[run] = _read(run)
-            if state is not None and found[run].get("status") not in (*UNDER_WAY, "interrupted", "damaged"):
-                fresh.append((name, *state, json.dumps(found[run])))
-        with contextlib.suppress(sqlite3.Error), base:  # another process writes: the next listing does it
-            base.executemany("insert or replace into runs values (?, ?, ?, ?)", fresh)
-            base.executemany("delete from runs where name = ?", [(name,) for name in known if name not in runs])
-        return found
-    finally:
-        base.close()
+        folder, name = _cache(root)
+        table = parse_json(folder.read(name, LARGEST).decode())
+        return {run: [size, changed, dict(facts)] for run, (size, changed, facts) in table.items()}
+    except (OSError, ValueError, TypeError, AttributeError, RunError, InvalidInput):
+        return {}
 
 
-def _open(root: Path) -> sqlite3.Connection:
-    """The cache; an empty one in memory where there is none and none can be made."""
-    path = root / CACHE
-    for _ in range(2):
-        try:
-            base = sqlite3.connect(path, timeout=1.0)
-            base.execute(TABLE)
-            base.execute("select name, size, changed, facts from runs limit 1")
-            return base
-        except sqlite3.OperationalError:
-            break
-        except sqlite3.Error:  # no file of SQLite
-            with contextlib.suppress(OSError):
-                path.unlink()
-    base = sqlite3.connect(":memory:")
-    base.execute(TABLE)
-    return base
-
-
-def _state(run: Run) -> tuple[int, int] | None:
+def _state(run: Run) -> list[int] | None:
     """Size and time of the manifest; the specification is never changed without it."""
     try:
         there = (run.path / "manifest.json").stat()
     except OSError:
         return None
-    return there.st_size, there.st_mtime_ns
+    return [there.st_size, there.st_mtime_ns]
 
 
 def _read(run: Run) -> Facts:

@@ -110,7 +110,8 @@ class ZarrSink(AbstractSink):
         except (OSError, AttnflowError):
             raise
         except Exception as error:  # Zarr has many for arrays that were damaged
-            raise RunCorrupted(f"the arrays in {self.arrays!r} cannot be written ({error}); {AGAIN}") from None
+            reason = error or type(error).__name__
+            raise RunCorrupted(f"the arrays in {self.arrays!r} cannot be written ({reason}); {AGAIN}") from None
 
     def _where(self, table: str, name: str, start: int, stop: int) -> tuple[slice, ...]:
         return (slice(None),) * self.layout.axis(table, name) + (slice(start, stop),)
