@@ -79,14 +79,17 @@ def read_sweep(path: Path) -> Numbers:
 
 def read_experiment(path: Path) -> Numbers:
     """All variables of all parts of an experiment, and its claims."""
-    from attnflow.experiments import open_part, read_claims
+    from attnflow.experiments import look_up, read_claims
+    from attnflow.experiments.parts import read_part
+    from attnflow.experiments.settings import parse_settings
     from attnflow.runs import Run
 
     run, numbers = Run.open(path), {}
     if run.manifest()["status"] == "finished":
         run.verify()
+    settings = run.read_spec(lambda text: parse_settings(text, look_up(tiny_file()))).hash
     for file in sorted((path / "parts").glob("*.npz")):
-        dataset = open_part(file)
+        dataset = read_part(run.folder.inside("parts"), file.name, settings)
         numbers |= {f"{file.stem}/{name}": dataset[name].values for name in dataset.variables}
     claims = [claim.to_json() for claim in read_claims(run)]
     return numbers | ({"claims": np.array(json.dumps(claims))} if claims else {})
@@ -224,7 +227,7 @@ def _swept(over: dict[str, Any]) -> Callable[[Path], None]:
 
         import attnflow as af
 
-        af.sweep(unequal, over, path, workers=2)
+        af.sweep(unequal, over, path, workers=2, patience=1.0)
 
     return carry_on
 

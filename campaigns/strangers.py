@@ -215,7 +215,7 @@ class Worker:
         choice = _doors.doors(family, kind, finished)
         weights = {door: weight for door, (weight, _) in choice.items()}
         names = set(rng.choices(list(weights), list(weights.values()), k=2 if rng.random() < 0.5 else 1))
-        forged = damage in d.FORGED or said in ("manifest.json", "parts")  # those of another folder are whole ones
+        forged = damage in d.FORGED or said == "manifest.json"  # that of another folder is a whole one
         answers = {}
         for door in ["read", *(door for door in choice if door in names)]:
             told = finished and door.startswith(("show", "list"))  # an unfinished folder may have lost its rows
@@ -231,7 +231,7 @@ class Worker:
                 outcome, detail = "markup in a page", str(marked)
             answers[door] = [outcome, detail]
         _doors.open_pipes(self.work)
-        stray = {path.name for path in self.here.iterdir()} - {victim.name, f"{victim.stem}.html"}
+        stray = {path.name for path in self.here.iterdir()} - {victim.name, f"{victim.stem}.html", "runs.html"}
         stray -= {f".{victim.name}.part", f"{victim.name}.tmp", f".{victim.name}.tmp", f".{victim.stem}.partial.html"}
         if stray - {f".{victim.stem}.html.tmp"}:
             answers["stray"] = ["outside touched", f"left beside the folder: {sorted(stray)}"]
@@ -435,12 +435,10 @@ def worker(options: argparse.Namespace, place: Place) -> None:
     """Do the cases of a part that are not done yet."""
     from _doors import limit_memory
     from attnflow.runs import claims
+    from attnflow.sweeps import collection
 
     claims.Watch.__init__.__defaults__ = (1.0,)  # type: ignore[misc]
-    for module in ("attnflow.sweeps.collection", "attnflow.sweeps.execution", "attnflow.experiments.study"):
-        __import__(module)
-        if hasattr(sys.modules[module], "PATIENCE"):
-            sys.modules[module].PATIENCE = 1.0  # type: ignore[attr-defined]
+    collection.PATIENCE = 1.0
     furnish(place)
     crew = Worker(place, options.seed)
     facts = {name: version(name) for name in NUMERICS} | {"python": platform.python_version()}

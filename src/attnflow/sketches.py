@@ -3,8 +3,7 @@
 import base64
 import html
 import io
-from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -87,13 +86,16 @@ def on_grid(values: Any) -> str:
     return _png(Image.fromarray(grey.astype(np.uint8)).resize((round(1.6 * SIZE), SIZE)))
 
 
-def file(path: Path) -> str:
-    """A figure on disk, made small."""
+def file(stream: BinaryIO) -> str:
+    """A figure on disk, made small; nothing where it is no picture that can be shown."""
     from PIL import Image
 
-    with Image.open(path) as whole:
-        whole.thumbnail((3 * SIZE, 2 * SIZE))
-        return _png(whole.convert("RGB").quantize(32))
+    try:
+        with Image.open(stream, formats=["PNG"]) as whole:
+            whole.thumbnail((3 * SIZE, 2 * SIZE))
+            return _png(whole.convert("RGB").quantize(32))
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):  # what Pillow says of damaged files
+        return ""
 
 
 def _text(words: str) -> str:

@@ -12,6 +12,8 @@ LONGEST = 60
 """Characters of a value that a message shows."""
 PLAIN = 6
 """Times between 10^-6 and 10^6 are shown as plain numbers."""
+LONGEST_REASON = 200
+"""Characters of the error of another library that a message shows."""
 LONGEST_NAME = 200
 """Bytes of the name of a file; most file systems take 255, and names get endings."""
 
@@ -23,6 +25,12 @@ def shown(value: Any) -> str:
     except (ValueError, RecursionError):  # integers of more than 4300 digits, lists nested a thousand times
         text = f"an integer of {value.bit_length()} bits" if isinstance(value, int) else type(value).__name__
     return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
+
+
+def reason(error: BaseException) -> str:
+    """What an error of another library says, on one line and not too long; its name where it says nothing."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= LONGEST_REASON else text[: LONGEST_REASON - 3] + "..."
 
 
 def time_shown(log_time: float, digits: int = 9) -> str:

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -189,6 +190,9 @@ def test_parts_and_rows_of_other_settings_are_refused(kind, tmp_path):
     with pytest.raises(RunCorrupted, match="with other settings.*remove it and resume"):
         Study(tmp_path, settings="mine").part("one", tumbling())
     right = Study(tmp_path, settings="theirs").part("one", tumbling())
+    shutil.copy(tmp_path / "one.npz", tmp_path / "two.npz")
+    with pytest.raises(RunCorrupted, match="it is the part 'one'"):
+        Study(tmp_path, settings="theirs").part("two", tumbling())
     assert right.identical(Study(tmp_path / "other").part("one", tumbling()))
     assert Study(tmp_path / "other", settings="mine").part("one", tumbling()).identical(right)
 

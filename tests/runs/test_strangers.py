@@ -158,6 +158,44 @@ def test_before_the_first_checkpoint_there_are_no_rows(kind, tmp_path, monkeypat
     assert dataset.sizes[of(kind).work.rows] == 0
 
 
+def test_a_checkpoint_of_another_run_and_an_unknown_ending_are_refused(given, tmp_path):
+    execute(parse_spec(TEXT.replace("until = 4.0", "until = 2.0")), tmp_path / "other")
+    checkpoint = (given / "checkpoint").read_bytes()
+    (given / "checkpoint").write_bytes((tmp_path / "other" / "checkpoint").read_bytes())
+    with pytest.raises(RunCorrupted, match="'checkpoint' of .* was altered"):
+        open_run(given)
+    (given / "checkpoint").write_bytes(checkpoint)
+    Run(given).update(outcome={"ending": "a happy one", "message": ""})
+    with pytest.raises(RunCorrupted, match="has the outcome .*a happy one"):
+        open_run(given)
+
+
+def test_an_array_of_countless_rows_is_refused(tmp_path, monkeypatch):
+    """Zarr would look for each of its chunks."""
+    with monkeypatch.context() as patched, pytest.raises(Stop):
+        stop_after(2, patched)
+        execute(parse_spec(TEXT), tmp_path / "run")
+    path = tmp_path / "run" / "arrays.zarr" / "energy" / "zarr.json"
+    facts = json.loads(path.read_text())
+    path.write_text(json.dumps(facts | {"shape": [facts["shape"][0], 10**12]}))
+    with pytest.raises(RunCorrupted, match=r"energy has 1000000000000 rows, of which \d+ were written"):
+        resume(tmp_path / "run")
+
+
+@pytest.mark.parametrize("content", [b"", b"\x89PNG\r\n\x1a\nand no more", None])
+def test_what_is_no_picture_is_left_out(given, content):
+    (given / "figures").mkdir(exist_ok=True)
+    for path in (given / "figures").glob("*.png"):
+        path.unlink()
+    plt = pytest.importorskip("matplotlib.pyplot")
+    path = given / "figures" / "a.png"
+    plt.figure(figsize=(1, 1)).savefig(path)
+    plt.close("all")
+    assert "<img" in Run(given)._repr_html_()
+    path.write_bytes(path.read_bytes()[:300] if content is None else content)
+    assert "<img" not in Run(given)._repr_html_()
+
+
 @pytest.mark.parametrize("written", range(4))
 def test_a_run_that_has_just_begun_has_no_result(written, tmp_path, monkeypatch):
     """Its store is there, and not yet its arrays."""

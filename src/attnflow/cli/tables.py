@@ -43,8 +43,8 @@ def print_run(run: Run) -> None:
     rows["folder"] = str(run.path)
     if facts["status"] == "finished":
         none = f"none; draw it with: attnflow report {run.path}"
-        rows["report"] = str(run.report) if run.report.exists() else none
-        if not run.checkpoint.exists():
+        rows["report"] = str(run.report) if run.folder.is_file(run.report.name) else none
+        if not run.folder.is_file(run.checkpoint.name):
             rows["checkpoint"] = "gone; the run can neither be extended nor drawn again"
     elif facts["status"] == "interrupted":
         rows["continue"] = resume_command(run.path, facts)

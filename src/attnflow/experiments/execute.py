@@ -22,6 +22,7 @@ from attnflow.runs.folder import Run
 from attnflow.runs.lifecycle import attempt
 from attnflow.runs.plugins import Given
 from attnflow.runs.recorded import checked
+from attnflow.wording import reason
 
 
 def reproduce(
@@ -127,7 +128,7 @@ def read_claims(run: Run) -> list[Claim]:
         return [Claim.from_json(entries) for entries in parse_json(run.folder.read("claims.json", LARGEST_TEXT))]
     except (OSError, ValueError, KeyError, TypeError) as error:
         where = str(run.folder.where("claims.json"))
-        raise RunCorrupted(f"{where!r} cannot be read ({error}); run the experiment again.") from None
+        raise RunCorrupted(f"{where!r} cannot be read ({reason(error)}); run the experiment again.") from None
 
 
 def _complete(

@@ -91,7 +91,7 @@ def write_gallery(
             f"{str(folder)!r} holds no finished experiment in its full version; run `attnflow reproduce --all --out "
             f"{folder}` first."
         )
-    pictures = {entry.experiment.name: picture(entry.figure) for entry in entries}
+    pictures = {entry.experiment.name: picture(entry.run, entry.figure) for entry in entries}
     own = page.with_suffix("")
     with writing(page.parent), writing(images):
         images.mkdir(parents=True, exist_ok=True)
@@ -129,14 +129,15 @@ def finished(
     return [found[name] for name in sorted(found)]
 
 
-def picture(figure: Path) -> bytes:
+def picture(run: Run, figure: Path) -> bytes:
     """The figure as a PNG of at most WIDTH pixels, with a palette of 256 colours that keeps those of every line."""
     try:
         from PIL import Image  # comes with Matplotlib
     except ImportError:
         raise MissingExtra("the gallery needs Pillow; install it with `pip install pillow`.") from None
     try:
-        with Image.open(figure) as file:
+        name = figure.relative_to(run.path).as_posix()
+        with run.folder.open(name) as plain, Image.open(plain, formats=["PNG"]) as file:
             made = file.convert("RGB")
     except OSError as error:
         raise RunCorrupted(f"{str(figure)!r} cannot be read ({error}); run the experiment again.") from None

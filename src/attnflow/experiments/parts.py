@@ -12,10 +12,12 @@ from attnflow.archives import open_npz
 from attnflow.errors import InvalidInput, RunCorrupted
 from attnflow.folders import Folder
 from attnflow.parsing import parse_json
+from attnflow.wording import reason, shown
 
 if TYPE_CHECKING:
     import xarray as xr
 
+ENDING = ".npz"
 HEADER = "header"
 RESERVED = (HEADER, "file", "allow_pickle")
 """Names that the archive has for itself, and those that earlier versions could not write."""
@@ -25,7 +27,7 @@ UNIX = 3
 """The system that every entry names, whatever wrote it."""
 
 
-def pack(dataset: "xr.Dataset", settings: str = "") -> bytes:
+def pack(dataset: "xr.Dataset", part: str = "", settings: str = "") -> bytes:
     """The Dataset as the bytes of an .npz file; equal Datasets give equal bytes.
 
     Variables and attributes are written in the order of their names, arrays row by row, and entries of the archive
@@ -33,11 +35,12 @@ def pack(dataset: "xr.Dataset", settings: str = "") -> bytes:
 
     Arguments:
         dataset: the data of the part.
-        settings: the hash of the settings it was computed with, which `read_part` compares; empty if there are none.
+        part: the name of the part, which `read_part` compares together with the settings.
+        settings: the hash of the settings it was computed with; empty if there are none.
     """
     header: dict[str, Any] = {"attributes": dict(dataset.attrs), "variables": {}}
     if settings:
-        header["settings"] = settings
+        header |= {"part": part, "settings": settings}
     arrays: dict[str, np.ndarray] = {}
     for name, variable in dataset.variables.items():
         if not isinstance(name, str) or name in RESERVED:
@@ -51,7 +54,9 @@ def pack(dataset: "xr.Dataset", settings: str = "") -> bytes:
     try:
         text = json.dumps(header, default=_number, sort_keys=True)
     except (TypeError, ValueError) as error:
-        raise InvalidInput(f"an attribute cannot be written as JSON ({error}); use numbers, texts or lists.") from None
+        raise InvalidInput(
+            f"an attribute cannot be written as JSON ({reason(error)}); use numbers, texts or lists."
+        ) from None
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
         for name, array in [(HEADER, np.array(text)), *sorted(arrays.items())]:
@@ -78,11 +83,14 @@ def read_part(folder: Folder, name: str, settings: str = "") -> "xr.Dataset":
     """
     import xarray as xr
 
+    part = name.removesuffix(ENDING)
     try:
         with folder.open(name) as stream, open_npz(stream, is_compressed=False) as arrays:
             header = parse_json(str(arrays[HEADER]))
             if settings and header.get("settings", settings) != settings:
                 raise ValueError("it was made with other settings")
+            if settings and header.get("part", part) != part:
+                raise ValueError(f"it is the part {shown(header['part'])}")
             facts = header["variables"]
             variables = {n: xr.Variable(f["dims"], arrays[n], f["attributes"]) for n, f in facts.items()}
         return xr.Dataset(
@@ -94,7 +102,7 @@ def read_part(folder: Folder, name: str, settings: str = "") -> "xr.Dataset":
         raise
     except Exception as error:  # zlib, zipfile, NumPy and xarray each raise their own
         where = str(folder.where(name))
-        raise RunCorrupted(f"{where!r} cannot be read ({error}); remove it and resume the run.") from None
+        raise RunCorrupted(f"{where!r} cannot be read ({reason(error)}); remove it and resume the run.") from None
 
 
 def _plain(name: str, values: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ import numpy as np
 
 from attnflow.checks import instance
 from attnflow.errors import InvalidInput, RunCorrupted
-from attnflow.experiments.parts import pack, read_part
+from attnflow.experiments.parts import ENDING, pack, read_part
 from attnflow.flows import AbstractWork, Control, Drive, Fixed, Progress, Solve
 from attnflow.folders import Folder, is_temporary
 from attnflow.interrupts import raise_if_interrupted
@@ -139,7 +139,7 @@ class Study:
         raise_if_interrupted()
         if not isinstance(made, xr.Dataset):
             raise InvalidInput(f"the part {name!r} is a {type(made).__name__}; make an xarray Dataset.")
-        content = pack(made, self.settings)
+        content = pack(made, name, self.settings)
         with self._writing():
             self.folder.make()
             self.folder.write(_file(name), content)
@@ -223,7 +223,7 @@ class Study:
 
 
 def _file(name: str) -> str:
-    return f"{name}.npz"
+    return name + ENDING
 
 
 def _rows(name: str) -> str:

@@ -17,6 +17,7 @@ from attnflow.parsing import parse_json
 from attnflow.reading import LARGEST_TEXT
 from attnflow.runs.chunks import FolderStore
 from attnflow.runs.files import ARRAYS, CHECKPOINT
+from attnflow.wording import reason
 
 SCALAR = "scalar_"
 """How attributes begin that hold single numbers."""
@@ -163,7 +164,7 @@ def require_digests(dataset: Any, tables: Mapping[str, Iterable[str]], commits: 
             if digest(rows) != commit["digest"]:
                 raise ValueError(f"rows {commit['start']} to {commit['stop']} have changed")
     except Exception as error:
-        raise RunCorrupted(f"the arrays do not match their checkpoint ({error}); {AGAIN}") from None
+        raise RunCorrupted(f"the arrays do not match their checkpoint ({reason(error)}); {AGAIN}") from None
 
 
 def digest(rows: Mapping[str, Mapping[str, np.ndarray]]) -> str:
@@ -216,7 +217,7 @@ def _array(store: FolderStore, group: Any, name: str) -> Any:
 
 
 def _unreadable(where: str, error: Exception) -> RunCorrupted:
-    return RunCorrupted(f"the arrays in {where!r} cannot be read ({error}); {AGAIN}")
+    return RunCorrupted(f"the arrays in {where!r} cannot be read ({reason(error)}); {AGAIN}")
 
 
 def read_checkpoint(folder: Folder) -> tuple[dict[str, Any], list[np.ndarray]]:
@@ -230,7 +231,7 @@ def read_checkpoint(folder: Folder) -> tuple[dict[str, Any], list[np.ndarray]]:
             facts = parse_json(str(arrays["facts"]))
             return facts, [arrays[f"leaf{k}"] for k in range(len(facts["paths"]))]
     except (*DAMAGED, TypeError) as error:
-        raise RunCorrupted(f"{str(folder.where(CHECKPOINT))!r} cannot be read ({error}); {AGAIN}") from None
+        raise RunCorrupted(f"{str(folder.where(CHECKPOINT))!r} cannot be read ({reason(error)}); {AGAIN}") from None
 
 
 def reached(folder: Folder) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from attnflow.checks import instance
-from attnflow.errors import FlowFailed, InvalidInput, RunError
+from attnflow.errors import FlowFailed, InvalidInput, RunCorrupted, RunError
 from attnflow.flows import AbstractResult, AbstractWork, Control, Drive, Driven, Ending, Outcome, Progress
 from attnflow.interrupts import interruptible
 from attnflow.precision import full_precision
@@ -19,6 +19,7 @@ from attnflow.runs.plugins import Given, Plugins, joined
 from attnflow.runs.registry import REGISTRY
 from attnflow.runs.spec import Spec, spec_of
 from attnflow.runs.store import ZarrSink
+from attnflow.wording import shown
 
 Draw = Callable[[Run, Any], dict[str, Any]]
 
@@ -197,8 +198,11 @@ def open_run(path: str | Path, *, plugins: Given = ()) -> Any:
 
 def _outcome(manifest: dict[str, Any]) -> Outcome:
     """How a run ended, as its manifest says."""
-    found = manifest.get("outcome") or {"ending": "interrupted", "message": "the run is not finished."}
-    return Outcome(Ending(found["ending"]), found["message"])
+    facts = manifest.get("outcome") or {"ending": "interrupted", "message": "the run is not finished."}
+    try:
+        return Outcome(Ending(facts["ending"]), facts["message"])
+    except (ValueError, KeyError, TypeError):
+        raise RunCorrupted(f"the manifest has the outcome {shown(facts)}; run the spec.toml again.") from None
 
 
 def _opened(run: Run, work: Any, outcome: Outcome, steps: dict[str, int]) -> Any:
@@ -214,7 +218,14 @@ def _opened(run: Run, work: Any, outcome: Outcome, steps: dict[str, int]) -> Any
 
 
 def _facts(run: Run) -> dict[str, Any]:
-    return read_checkpoint(run.folder)[0] if run.folder.is_file(CHECKPOINT) else {}
+    """What the checkpoint says; that of a finished run must be the one that was sealed."""
+    if not run.folder.is_file(CHECKPOINT):
+        return {}
+    manifest = run.manifest()
+    expected = (manifest.get("checksums") or {}).get(CHECKPOINT) if manifest["status"] == "finished" else None
+    if expected is not None and run.folder.checksum(CHECKPOINT) != expected:
+        raise RunCorrupted(f"{CHECKPOINT!r} of {str(run.path)!r} was altered or truncated; run its spec.toml again.")
+    return read_checkpoint(run.folder)[0]
 
 
 def _complete(run: Run, kind: str, plugins: Plugins, drive: Drive, watch: Watch) -> Any:

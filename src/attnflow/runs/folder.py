@@ -18,7 +18,7 @@ from attnflow.runs.claims import is_claim
 from attnflow.runs.environment import environment
 from attnflow.runs.files import CHECKPOINT, content_hash, writing
 from attnflow.runs.manifests import FORMAT, damage
-from attnflow.wording import fresh_path, shown
+from attnflow.wording import fresh_path, reason, shown
 
 CREATING = {"spec.toml", ".lock"}
 """What a folder may hold before it is a run, beside temporary files: its manifest comes last."""
@@ -68,7 +68,11 @@ class Run:
         told = ("name", "status", "created", "wall_time", "outcome")
         facts: dict[str, Any] = {key: known[key] for key in told if key in known}
         drawn = [name for name in self.folder.entries("figures") if name.endswith(".png")][:1]
-        pictures = [sketches.file(self.figures / name) for name in drawn if self.folder.is_file(f"figures/{name}")]
+        pictures = []
+        for name in drawn:
+            if self.folder.is_file(f"figures/{name}"):
+                with self.folder.open(f"figures/{name}") as stream:
+                    pictures.append(sketches.file(stream))
         return html_table(f"Run {self.path}", facts, *pictures)
 
     @property
@@ -178,12 +182,12 @@ class Run:
             found = parse_json(self.folder.read("manifest.json", LARGEST_TEXT))
         except (OSError, ValueError, RecursionError) as error:
             raise RunCorrupted(
-                f"the manifest of {str(self.path)!r} cannot be read ({error}); run the spec again."
+                f"the manifest of {str(self.path)!r} cannot be read ({reason(error)}); run the spec again."
             ) from None
         if isinstance(found, dict) and isinstance(other := found.get("format"), int) and not 1 <= other <= FORMAT:
             raise RunError(f"{str(self.path)!r} was written in format {other}, this version reads {FORMAT}.")
-        if reason := damage(found):
-            raise RunCorrupted(f"the manifest of {str(self.path)!r} is damaged ({reason}); run the spec again.")
+        if fault := damage(found):
+            raise RunCorrupted(f"the manifest of {str(self.path)!r} is damaged ({fault}); run the spec again.")
         return {key: value for key, value in found.items() if key != "digest"}
 
     def facts(self) -> dict[str, Any]:
@@ -225,7 +229,7 @@ class Run:
             spec = parse(self.folder.read("spec.toml", LARGEST_TEXT).decode())
         except (OSError, UnicodeDecodeError, ValueError) as error:
             raise RunCorrupted(
-                f"spec.toml of {str(self.path)!r} cannot be read ({error}); run the spec again."
+                f"spec.toml of {str(self.path)!r} cannot be read ({reason(error)}); run the spec again."
             ) from None
         manifest = self.manifest()
         known = (manifest["spec_hash"], (manifest.get("becoming") or {}).get("spec_hash"))
@@ -241,7 +245,7 @@ class Run:
             return parse_toml(self.folder.read("spec.toml", LARGEST_TEXT))
         except (OSError, ValueError, RecursionError) as error:
             raise RunCorrupted(
-                f"spec.toml of {str(self.path)!r} cannot be read ({error}); run the spec again."
+                f"spec.toml of {str(self.path)!r} cannot be read ({reason(error)}); run the spec again."
             ) from None
 
     def _hash(self, manifest: dict[str, Any]) -> str:

@@ -32,8 +32,11 @@ from attnflow.runs.arrays import (
 )
 from attnflow.runs.chunks import FolderStore
 from attnflow.runs.files import ARRAYS, CHECKPOINT, require_space, writing
+from attnflow.wording import reason
 
 LARGEST_CHUNK = 1 << 25
+SPARE = 1_000_000
+"""Rows that an array may have beyond four times those that come, since it grows ahead of them."""
 
 
 class ZarrSink(AbstractSink):
@@ -110,8 +113,7 @@ class ZarrSink(AbstractSink):
         except (OSError, AttnflowError):
             raise
         except Exception as error:  # Zarr has many for arrays that were damaged
-            reason = error or type(error).__name__
-            raise RunCorrupted(f"the arrays in {self.arrays!r} cannot be written ({reason}); {AGAIN}") from None
+            raise RunCorrupted(f"the arrays in {self.arrays!r} cannot be written ({reason(error)}); {AGAIN}") from None
 
     def _where(self, table: str, name: str, start: int, stop: int) -> tuple[slice, ...]:
         return (slice(None),) * self.layout.axis(table, name) + (slice(start, stop),)
@@ -124,13 +126,17 @@ class ZarrSink(AbstractSink):
 
     def _grow(self) -> None:
         """Make room for all rows in a store that is there, and bring what does not change along rows up to date."""
+        committed = read_checkpoint(self.folder)[0]["committed"]
         with self._open_for_writing() as group:
             for table, variables in self.layout.tables.items():
                 for name, (dims, dtype) in variables.items():
                     array: Any = group[name]
-                    if array.metadata.dimension_names != tuple(dims) or array.dtype != np.dtype(dtype):
-                        raise ValueError(f"{name} is not what it was")
                     rows = array.shape[self.layout.axis(table, name)]
+                    is_same = array.metadata.dimension_names == tuple(dims) and array.dtype == np.dtype(dtype)
+                    if not is_same or array.shape != self.layout.shape(table, name, rows):
+                        raise ValueError(f"{name} is not what it was")
+                    if rows > SPARE + 4 * max(self.layout.most[table], committed[table]):
+                        raise ValueError(f"{name} has {rows} rows, of which {committed[table]} were written")
                     self._resize(array, table, name, max(rows, self.layout.most[table]))
             self._put_static(group)
 
