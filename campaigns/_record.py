@@ -80,7 +80,10 @@ def save(record: Record, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.part")
     try:
-        part.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        part.write_text(
+            json.dumps(record, indent=1, ensure_ascii=False).encode(errors="backslashreplace").decode() + "\n",
+            encoding="utf-8",
+        )
         os.replace(part, path)
     finally:
         with contextlib.suppress(FileNotFoundError):

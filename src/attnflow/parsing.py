@@ -33,6 +33,7 @@ _TOML = re.compile(
 """Strings and comments; one that does not end goes on to the end, so that no text is scanned twice."""
 _PART = r"\.[ \t]*+[\w-]++[ \t]*+"
 _LONG_KEY = re.compile(rf"{_PART}(?:{_PART}){{{MOST_PARTS - 2}}}\.")
+_SURROGATE = re.compile(r"\\u[dD][89abcdefABCDEF]")
 _JSON = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
@@ -80,11 +81,17 @@ def parse_json(text: str | bytes, *, most: int = LARGEST_TEXT, most_values: int 
     if sum(map(plain.count, "[{,")) > most_values:
         raise ValueError(f"it has more than {most_values} values")
     try:
-        return json.loads(text)
+        value = json.loads(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"it is not valid JSON: {error}") from None
     except ValueError:
         raise ValueError("it has a number of thousands of digits") from None
+    if _SURROGATE.search(text):
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise ValueError("it has half of a character that JSON writes as two") from None
+    return value
 
 
 def _decoded(text: str | bytes, most: int) -> str:

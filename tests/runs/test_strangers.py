@@ -170,11 +170,22 @@ def test_a_checkpoint_of_another_run_and_an_unknown_ending_are_refused(given, tm
         open_run(given)
 
 
+def test_half_a_character_in_a_manifest_is_refused(given, attnflow):
+    """JSON may write it, but no console and no file can."""
+    path = given / "manifest.json"
+    facts = json.loads(path.read_text())
+    path.write_text(json.dumps(facts | {"name": "\ud800"}))
+    assert "half of a character" in attnflow("show", given, code=5)
+    path.write_text(json.dumps(facts | {"name": "\U0001f600"}))
+    assert "\U0001f600" in attnflow("show", given)
+
+
 def test_an_array_of_countless_rows_is_refused(tmp_path, monkeypatch):
     """Zarr would look for each of its chunks."""
-    with monkeypatch.context() as patched, pytest.raises(Stop):
+    with monkeypatch.context() as patched:
         stop_after(2, patched)
-        execute(parse_spec(TEXT), tmp_path / "run")
+        with pytest.raises(Stop):
+            execute(parse_spec(TEXT), tmp_path / "run")
     path = tmp_path / "run" / "arrays.zarr" / "energy" / "zarr.json"
     facts = json.loads(path.read_text())
     path.write_text(json.dumps(facts | {"shape": [facts["shape"][0], 10**12]}))
