@@ -444,7 +444,8 @@ def worker(options: argparse.Namespace, place: Place) -> None:
     facts = {name: version(name) for name in NUMERICS} | {"python": platform.python_version()}
     (place.path / f"versions-{platform.python_version()}.json").write_text(json.dumps(facts))
     limit_memory()
-    wanted = options.only or [name for name in names_of(options) if name not in place.cases()]
+    done = place.cases()
+    wanted = options.only or [name for name in names_of(options) if name not in done]
     until = time.monotonic() + 60 * options.minutes
     journal = place.journals / f"{options.part.replace('/', '-of-')}.jsonl"
 
@@ -483,7 +484,8 @@ def watched(options: argparse.Namespace, place: Place) -> None:
     until = time.monotonic() + 60 * options.minutes
     while True:
         left = (until - time.monotonic()) / 60
-        missing = [name for name in names_of(options) if name not in place.cases()]
+        done = place.cases()
+        missing = [name for name in names_of(options) if name not in done]
         if left <= 0 or not missing:
             return
         now.write_text("")

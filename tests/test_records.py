@@ -255,6 +255,22 @@ def test_the_newest_fuzzing_has_no_findings(parts):
         assert one["findings"] == [], kind
 
 
+def test_no_folder_of_a_stranger_did_harm(parts):
+    """1,000 deaths and 10,000 damages of folders: the same numbers, or one sentence, and nothing outside was touched."""
+    record = newest("strangers-*.json", parts)
+    assert record["findings"] == []
+    harmless = {"right", "right, with litter", "refused", "another valid folder"}
+    for what, least in (("kills", 1_000), ("damages", 10_000)):
+        tables = [table for ways in record[what].values() for table in ways.values()]
+        assert sum(sum(table.values()) for table in tables) == record["cases"][what] >= least
+        assert {outcome for table in tables for outcome in table} <= harmless
+    ends = {how for ways in record["kills"].values() for how in ways}
+    assert ends == {"between two changes", "in the middle of a write", "several times", "SIGKILL"}
+    assert sum(sum(ways.get("SIGKILL", {}).values()) for ways in record["kills"].values()) >= 20
+    assert set(record["damages"]) == set(record["folders"])
+    assert {how for ways in record["damages"].values() for how in ways} == set(record["ways"])
+
+
 LONGEST = {3: 180, 4: 180, 5: 10, 6: 90}
 """CPU seconds that a complete list of n tokens may take."""
 
