@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -91,7 +91,7 @@ def write_gallery(
             f"{str(folder)!r} holds no finished experiment in its full version; run `attnflow reproduce --all --out "
             f"{folder}` first."
         )
-    pictures = {entry.experiment.name: picture(entry.run, entry.figure) for entry in entries}
+    pictures = {entry.experiment.name: _small(entry) for entry in entries}
     own = page.with_suffix("")
     with writing(page.parent), writing(images):
         images.mkdir(parents=True, exist_ok=True)
@@ -129,18 +129,26 @@ def finished(
     return [found[name] for name in sorted(found)]
 
 
-def picture(run: Run, figure: Path) -> bytes:
-    """The figure as a PNG of at most WIDTH pixels, with a palette of 256 colours that keeps those of every line."""
+def _small(entry: Entry) -> bytes:
+    """The figure of an experiment, made small; read in the folder of its run, where links are refused."""
+    try:
+        with entry.run.folder.open(f"figures/{entry.figure.name}") as stream:
+            return picture(stream)
+    except OSError as error:
+        raise RunCorrupted(f"{str(entry.figure)!r} cannot be read ({error}); run the experiment again.") from None
+
+
+def picture(figure: BinaryIO) -> bytes:
+    """A figure as a PNG of at most WIDTH pixels, with a palette of 256 colours that keeps those of every line.
+
+    Raises `OSError` if it is no PNG.
+    """
     try:
         from PIL import Image  # comes with Matplotlib
     except ImportError:
         raise MissingExtra("the gallery needs Pillow; install it with `pip install pillow`.") from None
-    try:
-        name = figure.relative_to(run.path).as_posix()
-        with run.folder.open(name) as plain, Image.open(plain, formats=["PNG"]) as file:
-            made = file.convert("RGB")
-    except OSError as error:
-        raise RunCorrupted(f"{str(figure)!r} cannot be read ({error}); run the experiment again.") from None
+    with Image.open(figure, formats=["PNG"]) as file:
+        made = file.convert("RGB")
     if made.width > WIDTH:
         made = made.resize((WIDTH, max(1, round(made.height * WIDTH / made.width))), Image.Resampling.LANCZOS)
     stream = io.BytesIO()
