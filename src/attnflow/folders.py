@@ -108,7 +108,8 @@ class Folder:
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise self._strange(name)
-            os.write(descriptor, content)
+            if os.write(descriptor, content) != len(content):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.where(name)))
         finally:
             os.close(descriptor)
 
