@@ -277,12 +277,8 @@ def doors(family: str, kind: str, finished: bool) -> dict[str, tuple[float, Door
         chosen = common | {"notebook": (0.5, _written), "compare": (0.3, _compared)}
         if not finished:
             more = {"resume": (3.0, _resumed), "attnflow resume": (1.0, _resumed_by_command)}
-            return (
-                read
-                | chosen
-                | more
-                | {"extend": (0.3, _extended(kind if kind in LATER else "solve")), "report": (0.3, _redrawn)}
-            )
+            more |= {"extend": (0.3, _extended(kind if kind in LATER else "solve")), "report": (0.3, _redrawn)}
+            return read | chosen | more
         chosen |= {"attnflow resume": (0.5, _resumed_by_command), "redraw": (0.7, _redrawn)}
         if kind in LATER:
             chosen["extend"] = (1.0, _extended(kind))

@@ -87,13 +87,13 @@ def on_grid(values: Any) -> str:
 
 
 def file(stream: BinaryIO) -> str:
-    """A figure on disk, made small; nothing where it is no picture that can be shown."""
+    """An element with a thumbnail of a PNG file; an empty text if the file cannot be read as a PNG."""
     from PIL import Image
 
     try:
-        with Image.open(stream, formats=["PNG"]) as whole:
-            whole.thumbnail((3 * SIZE, 2 * SIZE))
-            return _png(whole.convert("RGB").quantize(32))
+        with Image.open(stream, formats=["PNG"]) as image:
+            image.thumbnail((3 * SIZE, 2 * SIZE))
+            return _png(image.convert("RGB").quantize(32))
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):  # what Pillow says of damaged files
         return ""
 

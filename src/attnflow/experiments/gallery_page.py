@@ -91,7 +91,7 @@ def write_gallery(
             f"{str(folder)!r} holds no finished experiment in its full version; run `attnflow reproduce --all --out "
             f"{folder}` first."
         )
-    pictures = {entry.experiment.name: _small(entry) for entry in entries}
+    pictures = {entry.experiment.name: _published_figure(entry) for entry in entries}
     own = page.with_suffix("")
     with writing(page.parent), writing(images):
         images.mkdir(parents=True, exist_ok=True)
@@ -129,8 +129,8 @@ def finished(
     return [found[name] for name in sorted(found)]
 
 
-def _small(entry: Entry) -> bytes:
-    """The figure of an experiment, made small; read in the folder of its run, where links are refused."""
+def _published_figure(entry: Entry) -> bytes:
+    """Read the figure of an experiment in the folder of its run, which refuses links, and reduce it for the page."""
     try:
         with entry.run.folder.open(f"figures/{entry.figure.name}") as stream:
             return picture(stream)

@@ -207,8 +207,9 @@ def _outcome(manifest: dict[str, Any]) -> Outcome:
 
 def _opened(run: Run, work: Any, outcome: Outcome, steps: dict[str, int]) -> Any:
     """The result of `work` from the rows that are on disk."""
-    is_finished = run.manifest()["status"] == "finished"
-    facts, checksums = _facts(run), run.manifest().get("checksums") if is_finished else None
+    manifest = run.manifest()
+    is_finished = manifest["status"] == "finished"
+    facts, checksums = _facts(run), manifest.get("checksums") if is_finished else None
     rows = facts.get("committed", None if is_finished else {work.rows: 0})
     dataset, tables = open_arrays(run.folder, checksums, rows)
     if not is_finished and facts:

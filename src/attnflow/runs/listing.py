@@ -17,7 +17,7 @@ from typing import Any
 from attnflow.compilations import user_cache
 from attnflow.errors import InvalidInput, RunError
 from attnflow.folders import Folder
-from attnflow.parsing import parse_json, parse_toml
+from attnflow.parsing import parse_toml
 from attnflow.runs.folder import UNDER_WAY, Run
 from attnflow.runs.nearest import did_you_mean
 from attnflow.wording import shown
@@ -30,8 +30,6 @@ SIGNS: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     ">": operator.gt,
 }
-LARGEST = 1 << 28
-"""Bytes of kept facts that are read: those of some 100,000 runs."""
 Facts = dict[str, Any]
 
 
@@ -77,37 +75,37 @@ def _holds(facts: Facts, key: str, sign: str, value: Any) -> bool:
 def _facts(root: Path) -> dict[Run, Facts]:
     """What is known of every run, by run; read anew where a manifest has changed or its run is under way."""
     runs = {file.parent.name: Run(file.parent) for file in sorted(root.glob("*/manifest.json"))}
-    kept = _kept(root) if runs else {}
+    cached = _read_cache(root) if runs else {}
     table: dict[Run, Facts] = {}
-    fresh: dict[str, Any] = {}
+    settled: dict[str, Any] = {}
     for name, run in runs.items():
         state = _state(run)
-        if state is not None and name in kept and kept[name][:2] == state:
-            table[run], fresh[name] = kept[name][2], kept[name]
+        if state is not None and name in cached and cached[name][:2] == state:
+            table[run], settled[name] = cached[name][2], cached[name]
             continue
         table[run] = _read(run)
         if state is not None and table[run].get("status") not in (*UNDER_WAY, "interrupted", "damaged"):
-            fresh[name] = [*state, table[run]]
-    if fresh != kept:
+            settled[name] = [*state, table[run]]
+    if settled != cached:
         with contextlib.suppress(OSError, RunError, InvalidInput):  # no home, or one that cannot be written to
-            folder, name = _cache(root)
-            folder.path.mkdir(parents=True, exist_ok=True)
-            folder.write(name, json.dumps(fresh).encode(), durable=False)
+            folder, file = _cache_file(root)
+            folder.make()
+            folder.write(file, json.dumps(settled).encode(), durable=False)
     return table
 
 
-def _cache(root: Path) -> tuple[Folder, str]:
-    """The folder and the name of the file that keeps what is known of the runs below `root`."""
+def _cache_file(root: Path) -> tuple[Folder, str]:
+    """The folder and the name of the file in the user's cache that holds the facts of the runs below `root`."""
     return Folder(user_cache("listings")), f"{hashlib.sha256(os.fsencode(root.resolve())).hexdigest()}.json"
 
 
-def _kept(root: Path) -> dict[str, Any]:
-    """What an earlier listing kept: name -> [size and time of the manifest, facts]; nothing if it cannot be read."""
+def _read_cache(root: Path) -> dict[str, Any]:
+    """Read the cache: name of a run -> [size and time of its manifest, facts]; empty if it cannot be read."""
     try:
-        folder, name = _cache(root)
-        table = parse_json(folder.read(name, LARGEST).decode())
-        return {run: [size, changed, dict(facts)] for run, (size, changed, facts) in table.items()}
-    except (OSError, ValueError, TypeError, AttributeError, RunError, InvalidInput):
+        folder, file = _cache_file(root)
+        table = json.loads(folder.read(file))
+        return {name: [size, changed, dict(facts)] for name, (size, changed, facts) in table.items()}
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError, RunError, InvalidInput):
         return {}
 
 
