@@ -6,44 +6,27 @@ BIN := $(VENV)/bin
 # pytest rewrites the asserts of 200 files; where compiled files are kept, each process saves ten seconds of that
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test check lint types study everything tiers shapes long bench docs release-check lock clean
+.PHONY: demo test check lint types shapes long bench docs release-check lock clean
 
 demo: $(VENV)/.installed
 	$(BIN)/attnflow run metastability
 
-# TIERS=all: the studies too, as CI runs them; which case is in which tier, and how the suite compiles: tests/tiers.py,
-# tests/compiler.py
-TIERS := test
+# Marks stand next to each case (tests/marks.py): none for `make test`; `slow` is added in CI, `make test MARKS="not long"`
+MARKS := not slow and not long
 WORKERS := auto
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 test: $(VENV)/.developed
-	$(PYTEST) --tiers $(TIERS)
-
-# what takes too long for every change by hand, and runs in CI
-study: $(VENV)/.developed
-	$(PYTEST) --tiers study --durations=20
-
-# all turns of the rotating cases and all quick versions; if nothing fails, changes count from this commit on
-everything: $(VENV)/.developed
-	git diff --quiet HEAD -- src tests
-	$(PYTEST) --tiers everything
-	git rev-parse HEAD > tests/everything.txt
-
-# which cases are studies, and which of them take turns: both lists written anew from what every case costs
-tiers: $(VENV)/.developed
-	rm -rf .cache/measured
-	$(PYTEST) --tiers everything --measure=.cache/measured || true
-	$(BIN)/python -m tests.tiers .cache/measured
+	$(PYTEST) -m "$(MARKS)"
 
 # `make test` once more with every annotation checked as it is called: types, shapes and names of axes
 CHECKER := beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))
 APART := imports packaging records types
 shapes: $(VENV)/.developed
-	$(PYTEST) --tiers test "--jaxtyping-packages=attnflow,$(CHECKER)" $(APART:%=--ignore=tests/test_%.py)
+	$(PYTEST) -m "$(MARKS)" "--jaxtyping-packages=attnflow,$(CHECKER)" $(APART:%=--ignore=tests/test_%.py)
 
 # hours, by hand: each campaign leaves a dated record that names the commit in campaigns/records
 long: $(VENV)/.developed
-	$(PYTEST) --tiers long
+	$(PYTEST)
 	set -e; for campaign in campaigns/[a-z]*.py; do $(BIN)/python $$campaign; done
 
 check: lint types test

@@ -18,12 +18,8 @@ import pytest  # noqa: E402
 
 import attnflow as af  # noqa: E402
 from attnflow.compilations import make_room  # noqa: E402
-from tests import tiers  # noqa: E402
 from tests.lab import browser  # noqa: E402
 from tests.measured import Measured  # noqa: E402
-
-EVERY_CASE = pytest.StashKey[dict]()
-"""Where the tiers of all collected cases are kept: name -> tier."""
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -69,24 +65,12 @@ def unchecked():
 
 
 def pytest_addoption(parser):
-    parser.addoption("--tiers", choices=tuple(tiers.CHOICES), help="which cases run (default: all that are collected)")
     parser.addoption("--measure", metavar="FOLDER", help="write what every case costs into FOLDER (tests/measured.py)")
 
 
 def pytest_sessionstart(session):
     if not hasattr(session.config, "workerinput") and compiler.AS_USERS not in os.environ:
         compiler.tidy()
-
-
-def pytest_collection_modifyitems(config, items):
-    """Leave the cases of the chosen tiers (`tests/tiers.py`)."""
-    config.stash[EVERY_CASE] = {item.nodeid: tiers.tier(item) for item in items}
-    choice = config.getoption("--tiers")
-    if choice is not None:
-        chosen = [item for item in items if tiers.runs(item, choice, tiers.commits())]
-        left = set(items) - set(chosen)
-        config.hook.pytest_deselected(items=[item for item in items if item in left])
-        items[:] = chosen
 
 
 def pytest_ignore_collect(collection_path):

@@ -1,4 +1,4 @@
-"""What every case costs, for `make tiers`: `pytest --measure FOLDER` writes one JSON line a case into FOLDER.
+"""Costs of the cases of the suite: `pytest --measure FOLDER` writes one JSON line a case into FOLDER.
 
 A line has the name of the case, its CPU seconds (those of its child processes among them), the number of programs that it
 compiled with the seconds of compiling, lowering and tracing, and its marks.
@@ -17,7 +17,7 @@ EVENTS = {
     "jaxpr_to_mlir_module_duration": "lower",
     "jaxpr_trace_duration": "trace",
 }
-MARKS = ("slow", "quick", "long", "optimised")
+MARKS = ("slow", "long", "optimised")
 
 
 class Measured:

@@ -27,6 +27,7 @@ def run(code, *args):
     return subprocess.run([sys.executable, "-c", code, *args], env=own, capture_output=True, text=True)
 
 
+@pytest.mark.long
 def test_a_second_process_reads_the_programs_of_the_first(tmp_path):
     first, second = (run(SOLVE, str(tmp_path)).stdout.split() for _ in range(2))
     assert first[0] == str(tmp_path)
@@ -55,6 +56,7 @@ for beta in (1.0, 2.0):
 """
 
 
+@pytest.mark.long
 def test_programs_are_few_and_compiled_once():
     """The start, slices and measures of a flow, and two constants of Diffrax; nothing for arrays made on the host."""
     counts = [int(line) for line in run(COUNTED).stdout.split()]

@@ -16,6 +16,7 @@ import attnflow as af
 from attnflow.runs.registry import REGISTRY
 from attnflow.runs.spec import build_part, parse_spec
 from tests.conftest import rotation
+from tests.marks import graded
 
 N, D = 10, 4
 EPS = np.finfo(float).eps
@@ -142,7 +143,7 @@ def drive(field, mu, t=0.3):
     return field.drive(mu, t)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@graded("name", MODELS, fast=7, slow=16)
 def test_shape_and_dtype(name):
     field, mu = build(name)
     field.check(mu)
@@ -182,7 +183,7 @@ def test_finite_at_large_beta(name):
     assert np.isfinite(drive(field, mu)).all()
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if has_beta(MODELS[name])])
+@graded("name", [name for name in MODELS if has_beta(MODELS[name])], fast=4, slow=24)
 def test_batching(name):
     field, mu = build(name, beta=[1.0, 3.0])
     batch = field.velocity(mu, 0.3)
@@ -210,7 +211,7 @@ def test_what_lacks_a_law_is_listed(law):
     assert {name for name in MODELS if not getattr(build(name)[0].laws, law)} == LACKING[law]
 
 
-@pytest.mark.parametrize("name", declaring("lipschitz"))
+@graded("name", declaring("lipschitz"), fast=11, slow=30)
 def test_differentiability(name):
     """Forward and reverse mode against central differences, in the positions of queries and tokens together."""
     field, mu = build(name)
@@ -234,7 +235,7 @@ def test_differentiability(name):
     np.testing.assert_allclose([forward, reverse], difference, rtol=loose, atol=loose)
 
 
-@pytest.mark.parametrize("name", declaring("lipschitz", "steady"))
+@graded("name", declaring("lipschitz", "steady"), fast=1, slow=8)
 def test_layers_converge_to_the_flow_at_order_one(name):
     """Halving the step halves the error: within 15 %, the size of the next term h/8 at T = 1."""
     field, mu = build(name)
@@ -254,6 +255,7 @@ def is_exact(made):
     return isinstance(made, type) and issubclass(made, af.fields.AbstractExact)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [f"field {name}" for name, made in REGISTRY["field"].items() if is_exact(made)])
 def test_exact_flows(name):
     """`carry` starts with the velocity, `stretching` with its divergence; both compose, and are undone backwards."""
@@ -295,7 +297,7 @@ def _velocity(field, mu, p):
     return field.velocity(mu, 0.3, at=mu.space.retract(p[None]))[0]
 
 
-@pytest.mark.parametrize("name", REGISTRY["space"])
+@graded("name", REGISTRY["space"], fast=5)
 def test_spaces(name):
     """Retraction is idempotent and moves tangent vectors by themselves to first order."""
     gain = [1.0, 2.0, 0.5, 1.5]

@@ -12,6 +12,8 @@ from pathlib import Path
 import matplotlib as mpl
 import pytest
 
+from tests.marks import graded
+
 SCRIPTS = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 
 
@@ -29,7 +31,7 @@ def test_a_script_is_short_and_public(script):
     assert re.search(r"^import attnflow|^from attnflow import", text, re.MULTILINE)
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+@graded("script", SCRIPTS, ids=lambda script: script.stem, slow=1)
 def test_a_script_runs_and_saves_its_figure(script, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ATTNFLOW_SMALL", "1")

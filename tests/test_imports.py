@@ -13,6 +13,7 @@ import pytest
 
 import attnflow
 from tests import stub
+from tests.marks import graded
 
 ROOT = Path(attnflow.__file__).parent
 FLOORS = [
@@ -78,6 +79,7 @@ def test_imports_point_downwards():
     assert not offenders, "\n" + "\n".join(offenders)
 
 
+@pytest.mark.long
 def test_the_gallery_imports_public_names_only():
     """A client of the library: rooms of `attnflow`, names in their `__all__`, and itself."""
     import attnflow_gallery
@@ -121,7 +123,7 @@ def test_import_is_light_and_sets_no_flag():
     assert same
 
 
-@pytest.mark.parametrize("command", ["--version", "list", "presets", "experiments"])
+@graded("command", ["--version", "list", "presets", "experiments"], fast=3)
 def test_a_command_that_lists_does_not_load_the_simulator(command, tmp_path):
     code = (
         "import sys\nfrom attnflow.cli import main\n"

@@ -11,6 +11,7 @@ from scipy.optimize import brentq
 
 import attnflow as af
 from attnflow import theory
+from tests.marks import graded
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -121,7 +122,7 @@ def test_five_tokens_miss_consensus_at_strongly_negative_beta(beta, starts, miss
     assert apart + (abs(np.exp(1j * x).mean(-1)) < 1 - 1e-9).sum() == missed
 
 
-@pytest.mark.parametrize(
+@graded(
     ("value", "n", "seeds", "divided"),
     [
         ("plain", 8, 4, 0),
@@ -131,6 +132,7 @@ def test_five_tokens_miss_consensus_at_strongly_negative_beta(beta, starts, miss
         pytest.param("stretched", 32, 20, 20, marks=pytest.mark.slow),
         pytest.param("negative", 32, 20, None, marks=pytest.mark.slow),
     ],
+    fast=3,
 )
 def test_directions_collapse_for_the_identity_and_not_for_every_value_matrix(value, n, seeds, divided):
     """V = I: one cluster; V = diag(1, .7, .7): two antipodal ones at +e_1 and -e_1, mostly; V = -I: the mean vanishes."""

@@ -6,6 +6,8 @@ import re
 import tokenize
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 HABITS = {
     r"\bbut for\b": "except for",
@@ -31,6 +33,7 @@ def texts(path):
             yield from ((node.lineno, sentence) for sentence in [" ".join(node.value.value.split())])
 
 
+@pytest.mark.slow
 def test_plain_english():
     folders = [path for folder in ("src", "docs", "tests") for path in (ROOT / folder).rglob("*")]
     pages = [

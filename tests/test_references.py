@@ -10,6 +10,7 @@ from attnflow.errors import InvalidInput
 from attnflow.experiments import citation
 from attnflow.runs.registry import REGISTRY
 from tests import bibliography
+from tests.marks import graded
 
 ROOT = Path(__file__).parent.parent
 BIB = (ROOT / "src" / "attnflow" / "references.bib").read_text(encoding="utf-8")
@@ -96,7 +97,7 @@ def test_every_arxiv_number_has_an_entry():
         assert not missing, f"{path.relative_to(ROOT)} names {missing}; add them to references.bib"
 
 
-@pytest.mark.parametrize("name", experiments.names())
+@graded("name", experiments.names(), fast=45)
 def test_the_papers_of_an_experiment_are_in_the_bibliography(name):
     found = experiments.cited(name)
     assert found.papers

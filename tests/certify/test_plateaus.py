@@ -23,6 +23,7 @@ def flow():
     return long_flow("USA0")
 
 
+@pytest.mark.slow
 def test_plateaus_last_at_least_as_long_as_is_proved(flow):
     found = certify.plateaus(flow)
     proved, end = found["log_proved"].values, found["log_end"].values
@@ -37,6 +38,7 @@ def test_plateaus_last_at_least_as_long_as_is_proved(flow):
         assert np.array_equal(table[name], found[name], equal_nan=True)
 
 
+@pytest.mark.slow
 def test_the_clock_of_the_field_counts(flow):
     """USA runs e^beta faster than USA0; SA has its own law."""
     slow, fast = certify.plateaus(flow)["log_proved"], certify.plateaus(long_flow("USA"))["log_proved"]

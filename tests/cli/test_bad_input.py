@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from tests.cli.test_cli import attnflow
+from tests.marks import graded
 
 SPEC = """
 [field]
@@ -180,7 +181,7 @@ DAMAGE = [
 ]
 
 
-@pytest.mark.parametrize(("change", "words"), [row[1:] for row in DAMAGE], ids=[row[0] for row in DAMAGE])
+@graded(("change", "words"), [row[1:] for row in DAMAGE], ids=[row[0] for row in DAMAGE], fast=7)
 def test_damaged_manifests(finished, tmp_path, change, words):
     shutil.copytree(finished / "runs" / "good", tmp_path / "runs" / "bad")
     shutil.copytree(finished / "runs" / "good", tmp_path / "runs" / "good")

@@ -73,6 +73,7 @@ def place(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_a_run_leaves_arrays_figures_and_a_report(place):
     run = place / "runs" / "one"
     for name in ("spec.toml", "manifest.json", "arrays.zarr/zarr.json", "report.html"):

@@ -18,6 +18,7 @@ from attnflow.compilations import cache_compilations
 from attnflow.errors import InvalidInput, RunError, RunExists, TooLarge
 from attnflow.flows import Progress
 from attnflow.flows.outcome import Pace, Reached
+from tests.marks import graded
 
 FIELD, TOKENS = af.Attention(2.0), af.uniform(af.Sphere(3), n=4)
 INTERRUPTED_AT = """
@@ -40,12 +41,13 @@ def process(code, *arguments, **environment):
     return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, env=environ | environment)
 
 
-@pytest.mark.parametrize(("name", "arguments"), [("typer", ["list"]), ("jax.numpy", ["run", "metastability"])])
+@graded(("name", "arguments"), [("typer", ["list"]), ("jax.numpy", ["run", "metastability"])], fast=1)
 def test_ctrl_c_while_modules_are_imported(name, arguments):
     done = process(INTERRUPTED_AT.format(name=name), *arguments)
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"interrupted.\n")
 
 
+@pytest.mark.slow
 def test_a_terminal_without_unicode_and_without_a_width():
     plain = {"PYTHONIOENCODING": "ascii", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "COLUMNS": "0"}
     line = ["predict", "particles", "--beta", "9", "--d", "3", "--n", "64"]

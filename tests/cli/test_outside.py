@@ -75,6 +75,7 @@ def test_the_files_of_the_page_keep_the_contract(here):
     assert list(made.observe) == ["height", "order"]
 
 
+@pytest.mark.slow
 def test_a_run_with_a_plugin(attnflow, here, monkeypatch):
     _, err = attnflow("run", "wind.toml", code=2)
     assert "`field.parts[0].mask.name` is 'neighbours' (if it comes from a plugin, give --plugin FILE)" in err
@@ -140,6 +141,7 @@ def test_the_default_folder_is_named_after_the_file(attnflow, here, monkeypatch)
     assert run["run"].startswith("runs/mine-2")
 
 
+@pytest.mark.slow
 def test_ctrl_c_says_how_to_resume_with_the_file(attnflow, here):
     done = subprocess.run(
         [sys.executable, "-c", "from attnflow.cli import main; main()", "reproduce", "./mine.py", "--quick", "--out", "run"],

@@ -114,6 +114,7 @@ def test_the_list_of_experiments(attnflow):
     assert "1 a claim fails" in " ".join(attnflow("--help")[0].split())
 
 
+@pytest.mark.slow
 def test_ctrl_c_says_how_to_resume(attnflow, log, tmp_path):
     add(log, "zeroth_mean")
     code = command(log.parent, "from attnflow.cli import main; main()")
@@ -144,6 +145,7 @@ def test_resuming_tells_of_claims_that_fail(attnflow, monkeypatch):
     assert json.loads(attnflow("resume", "runs/one", "--json", code=1)[0])[0]["summary"] == {"claims": 2, "failed": 1}
 
 
+@pytest.mark.slow
 def test_experiments_in_processes_of_their_own(attnflow, log, tmp_path):
     """Two files at a time, one of whose claims fails; the summary counts both."""
     (tmp_path / "good_mean.py").write_text(SOURCE)
@@ -154,6 +156,7 @@ def test_experiments_in_processes_of_their_own(attnflow, log, tmp_path):
     assert json.loads((tmp_path / "both" / "good-mean" / "manifest.json").read_text())["status"] == "finished"
 
 
+@pytest.mark.slow
 def test_a_salt(attnflow, log):
     (log.parent / "tiny_mean.py").write_text(
         SOURCE.replace("from attnflow.experiments import Claim", "from attnflow.experiments import Claim, Salted")

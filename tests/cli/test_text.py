@@ -10,6 +10,7 @@ PROMPT = "Need a new paper on AI"
 SMALL = ("--vocabulary", "50", "--until", "4", "--frames", "2")
 
 
+@pytest.mark.slow
 def test_a_sentence_is_read_and_its_next_word_is_drawn(tmp_path):
     found = json.loads(attnflow("text", PROMPT, *SMALL, "--json", cwd=tmp_path, check=0).stdout)
     assert found["time"][-1] == 4.0

@@ -56,6 +56,7 @@ def place(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_tables_of_a_batch_say_which_member_and_summarise_all(place):
     shown = attnflow("show", "runs/9", cwd=place, check=0).stdout
     assert shown.split("wall time")[0] == (place / "9.txt").read_text().split("wall time")[0]
@@ -70,6 +71,7 @@ def test_tables_of_a_batch_say_which_member_and_summarise_all(place):
     assert sum(batch["clusters"].values()) == batch["members"] == 3
 
 
+@pytest.mark.slow
 def test_figures_are_left_out_and_drawn_later(place):
     shutil.copytree(place / "runs/9", place / "later")
     run = Run.open(place / "later")

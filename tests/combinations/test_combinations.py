@@ -20,6 +20,7 @@ from tests.combinations.cases import (
     tokens,
 )
 from tests.conftest import unchecked
+from tests.marks import graded
 
 WORKING = covering.read("combinations")
 REFUSED = [words for words in at_random(WORDS, 100, seed=0) if not must_work(words)][:40]
@@ -133,13 +134,13 @@ def verdict(words):
     return "agrees"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", WORKING, ids=case_name)
 def test_a_covering_set(words):
     assert look(words) == "agrees"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("words", covering.read("rare combinations"), ids=case_name)
+@graded("words", covering.read("rare combinations"), ids=case_name, slow=4)
 def test_rare_pairs(words):
     """What few cases at random have, so that the covering set lacks it."""
     assert look(words) == "agrees"
@@ -173,7 +174,7 @@ SEVERAL = [
 ]
 
 
-@pytest.mark.parametrize(("seed", "pool", "count"), SEVERAL)
+@graded(("seed", "pool", "count"), SEVERAL, slow=1)
 def test_thousands_of_combinations(seed, pool, count):
     """Cases that make sense are drawn more often: the others are all refused in the same few ways."""
     drawn = at_random(WORDS, pool, seed=seed)

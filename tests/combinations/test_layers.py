@@ -20,6 +20,7 @@ from tests.combinations.cases import (
     present,
     tokens,
 )
+from tests.marks import graded
 
 LAYERS, STEP = 3, 0.2
 
@@ -95,7 +96,7 @@ ABOUT_UPDATES = [
 ][:12]  # fmt: skip
 
 
-@pytest.mark.parametrize("words", WORKING[::6], ids=case_name)
+@graded("words", WORKING[::6], ids=case_name, slow=1)
 def test_layers(words):
     look(words)
 
@@ -105,7 +106,7 @@ def test_sums_for_the_sphere_are_refused_where_layers_leave_it(words):
     look(words)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("part", range(1, 6))
 def test_layers_of_the_whole_covering_set(part):
     for words in WORKING[part::6] + covering.read("rare layers")[part - 1 :: 5] + ABOUT_UPDATES[part - 1 :: 5]:

@@ -14,6 +14,7 @@ from attnflow.fields import Biased, GatedPerceptron, LayerNorm, RmsNorm
 from tests.combinations import reference
 from tests.combinations.cases import at_random, case_name
 from tests.combinations.covering import covering
+from tests.marks import graded
 
 N, BETA, T = 12, 1.3, 0.1
 WORDS = {
@@ -203,18 +204,18 @@ def look(words):
 COVERING = covering(CASES)
 
 
-@pytest.mark.parametrize("words", COVERING[::4], ids=case_name)
+@graded("words", COVERING[::4], ids=case_name, fast=1, slow=5)
 def test_parts_of_trained_layers(words):
     look(words)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("part", [1, 2, 3])
+@graded("part", [1, 2, 3], slow=1)
 def test_the_whole_covering_set(part):
     for words in COVERING[part::4]:
         look(words)
 
 
+@pytest.mark.slow
 def test_what_does_not_go_together_is_refused_or_right():
     for words in REFUSED:
         look(words)

@@ -8,6 +8,7 @@ from scipy.stats import beta, laplace, norm, t
 from attnflow import control
 from attnflow.control import Mixture, match_density_1d, permute_cells, polar, shear, split, three_cycle, triangular
 from attnflow.errors import InvalidInput
+from tests.marks import graded
 
 
 class Normal:
@@ -51,9 +52,10 @@ def test_mixture():
     assert MIXTURE.rvs(5, np.random.default_rng(0)).shape == (5,)
 
 
-@pytest.mark.parametrize(
+@graded(
     ("cells", "uniform", "quantile", "optimal"),
     [(4, 4.01e-1, 6.28e-1, 3.33e-1), (16, 3.42e-2, 2.49e-2, 1.33e-2), (64, 2.27e-3, 2.29e-3, 7.16e-4)],
+    fast=1,
 )
 def test_reference_divergences(cells, uniform, quantile, optimal):
     """The table of theory/control.md, section 2."""
@@ -211,6 +213,7 @@ def test_three_coordinates():
     np.testing.assert_allclose(np.cov(end.T), exact, atol=0.05)
 
 
+@pytest.mark.slow
 def test_splittings():
     """Orders 1/2, 1, 3/2 and 2 of the map (+- .15), for time-dependent weights too."""
     rng = np.random.default_rng(4)

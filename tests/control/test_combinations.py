@@ -8,6 +8,7 @@ import attnflow as af
 from attnflow.control import Schedule
 from attnflow.fields import Drift, InTurn, MeanAttention, ReluUnit
 from attnflow.runs import execute, parse_spec, resume
+from tests.marks import graded
 
 RNG = np.random.default_rng(8)
 W, A = RNG.standard_normal((2, 3, 4))
@@ -26,7 +27,7 @@ def tokens_on(space, n=6, seed=0):
 
 
 @pytest.mark.parametrize("space", SPACES)
-@pytest.mark.parametrize("name", ["mean-attention", "in-turn"])  # the latter is a drift and a unit
+@graded("name", ["mean-attention", "in-turn"], slow=1)  # the latter is a drift and a unit
 def test_single_precision(name, space):
     tokens = tokens_on(SPACES[space])
     single = tokens.astype(np.float32)
@@ -35,7 +36,7 @@ def test_single_precision(name, space):
     np.testing.assert_allclose(ends[1], ends[0], atol=3e-6 * (1 + np.abs(ends[0]).max()))
 
 
-@pytest.mark.parametrize("name", ["relu", "drift", "mean-attention"])
+@graded("name", ["relu", "drift", "mean-attention"], slow=1)
 def test_batches_are_their_members(name):
     """Weights and tokens as batches, together and crossed, against one system at a time."""
     space = af.Sphere(4)
@@ -62,6 +63,7 @@ def test_schedules_take_single_precision():
     np.testing.assert_allclose(end, schedule(tokens).positions, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_heads_and_a_mask_in_turn():
     heads, tokens = 0.4 * RNG.standard_normal((2, 2, 4)), tokens_on(af.Sphere(4))
     attention = af.Attention(2.0, query=heads, key=heads, mask=af.Causal())
@@ -74,6 +76,7 @@ def test_heads_and_a_mask_in_turn():
     np.testing.assert_allclose(mixed.positions.values[-1], alone.positions.values[-1], rtol=0, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_beside_masked_attention():
     """A gate plus causal attention: the drives add up, and `Exact` is refused."""
     tokens = tokens_on(af.Sphere(4))
@@ -89,6 +92,7 @@ def test_beside_masked_attention():
     )
 
 
+@pytest.mark.slow
 def test_run_folders(tmp_path):
     """A specification with fields in turn runs, resumes and is the schedule."""
     space = af.Sphere(4)
@@ -113,6 +117,7 @@ def test_run_folders(tmp_path):
     resume(tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_tokens_that_stand_still_until_the_field_jumps():
     """A flow is not frozen before the last jump: the second gate moves what the first leaves alone."""
     x = np.array([[1.0, 0, 0], [0, 1.0, 0]])

@@ -16,6 +16,7 @@ from attnflow.errors import InvalidInput
 from attnflow.fields import Affine, AtTokens, Drift, InTurn, MeanAttention, Pieces, ReluUnit
 from attnflow.special.quotients import expm1_ratio, host_expm1_ratio
 from attnflow.tokens import Measure
+from tests.marks import graded
 
 RNG = np.random.default_rng(0)
 
@@ -53,7 +54,7 @@ def element(kind, d, rng):
     return make[kind]()
 
 
-@pytest.mark.parametrize("kind", ["relu", "drift", "affine", "mean"])
+@graded("kind", ["relu", "drift", "affine", "mean"], slow=1)
 @pytest.mark.parametrize(
     "space",
     [af.Sphere(2), af.Sphere(3), pytest.param(af.Sphere(6), marks=pytest.mark.slow), af.Euclidean(1), af.Euclidean(3)],
@@ -82,7 +83,7 @@ def test_against_scipy(kind, space):
     np.testing.assert_allclose(log_det[:4], np.linalg.slogdet(slopes)[1], rtol=0, atol=2e-8 * scale)
 
 
-@pytest.mark.parametrize("d", [2, 3, 8])
+@graded("d", [2, 3, 8], fast=1)
 def test_mean_attention_is_one_moebius_map(d):
     """Cross ratios are conserved, also over long times and for skew V."""
     rng = np.random.default_rng(d)
@@ -99,6 +100,7 @@ def test_mean_attention_is_one_moebius_map(d):
         assert np.abs(ratios[1] - ratios[0]).max() < 1e-12 * (np.exp(time) if value is not skew else 1) * 10
 
 
+@pytest.mark.slow
 def test_mean_attention_is_attention_at_infinite_temperature():
     tokens = af.uniform(af.Sphere(4), n=12, seed=2)
     value = RNG.standard_normal((4, 4))
@@ -117,6 +119,7 @@ def test_absent_rows_do_not_matter():
     np.testing.assert_allclose(end[:6], alone, atol=1e-15)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @example(6, 0.0, 21.0, 37737)  # a point comes to rest at the border, and must stay there
 @given(st.sampled_from([2, 3, 6]), st.floats(-3, 3), st.floats(0.01, 60.0), st.integers(0, 10**6))
@@ -138,6 +141,7 @@ def test_gates(d, bias, time, seed):
     np.testing.assert_allclose(two, end, atol=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [0.0, 1e-300, 1e-160, 1e-155, 1e-100, 1e-20])
 def test_tiny_elements_move_nothing(size):
     x = af.Sphere(3).sample(np.random.default_rng(0), 5)
@@ -148,6 +152,7 @@ def test_tiny_elements_move_nothing(size):
         np.testing.assert_allclose(log_det, 0, atol=2e-14)
 
 
+@pytest.mark.slow
 def test_parallel_gates_are_closed_forms():
     """a = 0: a boost; b = 0 and a = w on the circle: theta' = -cos(theta) sin(theta), tan theta = tan theta_0 e^(-t)."""
     x = af.Sphere(3).sample(np.random.default_rng(3), 20)
@@ -162,6 +167,7 @@ def test_parallel_gates_are_closed_forms():
     np.testing.assert_allclose(end[:, 1] / end[:, 0], np.tan(angle) * np.exp(-1.7), rtol=1e-13)
 
 
+@pytest.mark.slow
 def test_derivatives_of_gates():
     """The flow of a gate is differentiable in its weights and in time: against differences."""
     x = af.Sphere(3).sample(np.random.default_rng(5), 6)
@@ -187,6 +193,7 @@ def test_derivatives_of_gates():
             np.testing.assert_allclose(np.asarray(slope)[index], (ends[0] - ends[1]) / (2 * h), atol=1e-8)
 
 
+@pytest.mark.slow
 def test_fields_in_turn():
     """One after the other is what `Pieces` give, by every method; the last one goes on; softmax attention fits in."""
     times, matrices = np.array([0.0, 0.3, 0.35, 1.1]), 0.5 * RNG.standard_normal((4, 3, 3))

@@ -15,6 +15,7 @@ from attnflow.control import Schedule
 from attnflow.fields import ReluUnit
 from attnflow.fields.exact import gates
 from tests.control import gates_reference as reference
+from tests.marks import graded
 
 TABLE = {int(d): np.array(rows) for d, rows in json.loads(reference.FILE.read_text()).items()}
 WIDEST = max(reference.DIMS)
@@ -84,6 +85,7 @@ def test_a_wrong_formula_is_seen(monkeypatch):
     assert len(wrong) > 10
 
 
+@pytest.mark.slow
 def test_single_precision():
     """The same tolerances with the eps of float32, where they are below 1e-2 and the point is not at the border."""
     names, arrays = inputs()
@@ -128,6 +130,7 @@ def narrow_gaps(count, seed=20261117):
     return x, w, a, b, 10 ** rng.uniform(-2, 2.5, count)
 
 
+@pytest.mark.slow
 def test_no_point_passes_a_narrow_gap():
     """Two halves of a gate are the gate, and all agree with DOP853: a zero of the height far ahead is never passed."""
     x, w, a, b, h = narrow_gaps(60000)
@@ -154,6 +157,7 @@ def test_no_point_passes_a_narrow_gap():
     np.testing.assert_allclose(reference.reshape(-1, 3), whole[few], rtol=0, atol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sign", "height"), [(1.0, 0.90934708), (-1.0, 0.57387344)])
 def test_the_gate_without_border(sign, height):
     """(1 +- <e, x>) P_x e, with values of DOP853; a point that the schedule takes forth comes back."""
@@ -202,7 +206,7 @@ def differences(a, b, h, order):
         return ((at(step) + at(-step) - 2 * at(mpf(0))) / step**2).astype(float)
 
 
-@pytest.mark.parametrize(("order", "tol"), [(1, 1e-12), (2, 1e-10)])
+@graded(("order", "tol"), [(1, 1e-12), (2, 1e-10)], slow=1)
 def test_derivatives_near_the_family(order, tol):
     """First and second derivatives; each differentiation divides by some 0.1, and loses a digit or two."""
     function = along_the_line

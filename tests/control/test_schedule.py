@@ -81,6 +81,7 @@ MIXED = [
 """Four, so that twice as many still have the program of eight."""
 
 
+@pytest.mark.long
 def test_mixed_schedules_are_fields():
     """`push`, `solve` by Exact and Adaptive, and flow maps agree; inverses and compositions are those of maps."""
     space = af.Sphere(4)
@@ -106,6 +107,7 @@ def test_mixed_schedules_are_fields():
     assert schedule.budget > 0
 
 
+@pytest.mark.slow
 def test_softmax_attention_by_the_solver():
     space = af.Sphere(3)
     schedule = Schedule(space, [(Drift([0.3, 0, 1.0]), 0.5), (af.Attention(2.0), 0.8), (Drift([0.0, 1, 0]), 0.2)])

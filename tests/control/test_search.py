@@ -12,6 +12,7 @@ from attnflow.control.stage import NoPlan
 from attnflow.errors import FlowFailed, InvalidInput
 from attnflow.flows import Ending
 from attnflow.runs import execute, open_run, parse_spec, resume
+from tests.marks import graded
 from tests.runs.kinds import after, carried_out, of, press, same
 
 
@@ -20,6 +21,7 @@ def bits(schedule):
     return str(tree), [(leaf.dtype, leaf.shape, leaf.tobytes()) for leaf in (*leaves, schedule.durations)]
 
 
+@pytest.mark.slow
 def test_a_folder_gives_the_same_schedule_as_memory(tmp_path):
     """Interrupted after the second of three tries, resumed, opened; and written to a file, as any schedule."""
     spec, seen = of("match_measures"), []
@@ -44,8 +46,7 @@ def test_a_folder_gives_the_same_schedule_as_memory(tmp_path):
     same(found.dataset.load(), whole.dataset)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("calls", [3, 30, 60])
+@graded("calls", [3, 30, 60], slow=2)
 def test_a_try_that_is_cut_short_is_made_again(calls):
     """`cancel` is asked within a try, too."""
     work = of("match_measures").work

@@ -8,6 +8,7 @@ from scipy import special as sp
 import attnflow as af
 from attnflow.decoders import RetrievalProfile, retrieval, retrieval_profile, uniform_prompts
 from attnflow.errors import InvalidInput
+from tests.marks import graded
 
 N = 24
 
@@ -47,13 +48,14 @@ def test_prompts_are_followed_in_batches(monkeypatch):
     assert [(at.time, at.until, at.frames) for at in done] == [(4, 12, 4), (8, 12, 8), (12, 12, 12)]
 
 
-@pytest.mark.parametrize(
+@graded(
     ("field", "d", "degree"),
     [
         (af.Attention(1.0, mask=af.Causal(slope=1 / N)), 2, 1),
         (af.Attention(2.0, mask=af.Causal(), normaliser=af.Unnormalised("grad")), 3, 2),
         (af.Attention(3.0, mask=af.Window(7)), 4, 1),
     ],
+    fast=1,
 )
 def test_control_variates_have_mean_zero(field, d, degree):
     """To 4.5 standard errors, for 8 bins and 2 variates each: level 1e-4."""
@@ -74,6 +76,7 @@ def test_the_mean_of_the_first_order_is_the_rate_of_theory():
         assert found == pytest.approx(rate, rel=5e-8)
 
 
+@pytest.mark.slow
 def test_it_agrees_with_the_closure_and_with_the_plain_average():
     """USA on the circle at a t = 0.28: next order of the closure is below 1 % of it here; 4 bins at 4 standard errors."""
     field = af.Attention(1.0, mask=af.Causal(slope=1 / N, strict=True), normaliser=af.Unnormalised("USA"))

@@ -8,6 +8,7 @@ from tests.degenerate.row import DIGITS
 from tests.degenerate.table import ROWS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_a_formula_on_and_near_a_family_where_it_degenerates(row):
     for distance in row.at:

@@ -13,6 +13,7 @@ from tests.experiments.mutants import mutation
 CORE = dataclasses.replace(causal_clusters.QUICK, betas=(1.0,), near_times=(1.0,))
 
 
+@pytest.mark.slow
 def test_rates_near_consensus_and_a_token_that_does_not_hear_itself():
     assert compare._rates(CORE, simulate.near(CORE)).holds
     with mutation(causal_clusters, "no token hears itself").applied():

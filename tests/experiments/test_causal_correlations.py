@@ -18,6 +18,7 @@ def noise():
     return compare._noise(CORE, {mask: simulate.noise(CORE, mask) for mask in simulate.MASKS})
 
 
+@pytest.mark.slow
 def test_the_noise_of_the_mean_and_opposite_tokens():
     right = noise()
     assert right.holds

@@ -3,6 +3,7 @@
 import dataclasses
 from types import SimpleNamespace
 
+import pytest
 import xarray as xr
 
 from attnflow_gallery import certified_plateaus
@@ -21,6 +22,7 @@ def run(parameters, study):
     return {**parts, "planted": xr.Dataset({k: ("case", v) for k, v in planted.items()}), "iid": PLATEAUS}
 
 
+@pytest.mark.slow
 def test_wrong_bounds_and_tubes_are_found_out():
     few = SimpleNamespace(run=run, MUTATIONS=certified_plateaus.MUTATIONS, claims=compare.claims)
     names = "bound: time 0.1 % longer", "tube: beta 0.1 % larger", "half circle: claimed at once"

@@ -37,7 +37,7 @@ def test_a_stretched_circle_is_refined_until_its_turns_are_small(tmp_path, monke
     assert len(outer) < 1.1 * simulate.CIRCLE
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_short_fits_hold_and_a_read_out_without_a_flow_is_found_out(tmp_path, monkeypatch):
     """Circles in the plane and in space, one fit each, which is kept: only where it carries points is broken."""
     few = dataclasses.replace(QUICK, tasks=(("circles", 2), ("circles", 3)), fits=1, layers=(64, 128, 256))

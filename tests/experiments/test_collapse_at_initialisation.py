@@ -21,6 +21,7 @@ def core():
     return [compare._paths(CORE, data), compare._times(CORE, data)[0], compare._first(CORE, simulate.first(CORE))]
 
 
+@pytest.mark.slow
 def test_the_core_holds_and_tokens_that_are_not_orthogonal_are_found_out():
     assert [(claim.statement, claim.found) for claim in core() if not claim.holds] == []
     with mutation(collapse, "tokens start with the overlap 0.05").applied():

@@ -19,6 +19,7 @@ def order():
     return compare._logarithm(QUICK, part), compare._order(QUICK, part)
 
 
+@pytest.mark.slow
 def test_the_logarithm_of_the_order_is_a_martingale_and_boosts_of_heun_are_found_out():
     assert [claim.holds for claim in order()] == [True, True]
     with mutation(common_noise, "boosts of Heun: amplitudes from inside the step").applied():

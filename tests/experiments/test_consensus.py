@@ -16,6 +16,7 @@ from tests.experiments.mutants import noticed
 QUICK = consensus.QUICK
 
 
+@pytest.mark.slow
 def test_few_draws_hold_and_a_slightly_wrong_beta_is_found_out():
     """One part in ten thousand: eigenvalues, threshold and growth rate of the ring notice."""
     few = dataclasses.replace(

@@ -16,6 +16,7 @@ from tests.experiments.mutants import mutation
 QUICK = equiangular.QUICK
 
 
+@pytest.mark.slow
 def test_few_draws_hold_and_a_slightly_wrong_beta_is_found_out():
     """One part in a million of beta moves an overlap by some 1e-7, a hundred times what is allowed."""
     few = dataclasses.replace(QUICK, draws=16)

@@ -13,6 +13,7 @@ from attnflow.errors import InvalidInput, RunCorrupted, RunError, RunExists, Run
 from attnflow.experiments import find, open_part, read_claims, reproduce, resume
 from attnflow.runs import Run
 from tests.experiments.tiny import BARE, command, install
+from tests.marks import graded
 
 
 @pytest.fixture
@@ -74,6 +75,7 @@ def test_parameters_of_ones_own(log, tmp_path):
     assert not (tmp_path / "other").exists()
 
 
+@pytest.mark.slow
 def test_kill_minus_nine_between_parts(log, tmp_path):
     whole, _ = reproduce("tiny-mean", tmp_path / "whole")
     log.write_text("")
@@ -92,7 +94,7 @@ def test_kill_minus_nine_between_parts(log, tmp_path):
     Run.open(tmp_path / "run").verify()
 
 
-@pytest.mark.parametrize("way", ["swallow", "stumble"])
+@graded("way", ["swallow", "stumble"], fast=1)
 def test_an_interruption_that_a_flow_swallows_is_not_lost(way, log, tmp_path, monkeypatch):
     """What was cut short must not be stored as if it were whole, nor taken for a failure of the experiment."""
     before = signal.getsignal(signal.SIGINT)

@@ -24,6 +24,7 @@ def test_the_angle_to_the_mean():
     assert simulate.extremal_angle(9.0) == pytest.approx(0.57163077, abs=1e-7)  # a maximum: the root of its rounding
 
 
+@pytest.mark.slow
 def test_pairs_separate_at_the_rate_and_another_clock_is_found_out():
     for name in (None, "other clocks: USA0 for SA, USA for USA0"):
         if name is None:

@@ -4,6 +4,7 @@ import dataclasses
 import math
 
 import numpy as np
+import pytest
 
 from attnflow.experiments import Study
 from attnflow.experiments.mutation import kill_matrix
@@ -14,6 +15,7 @@ from tests.experiments.mutants import mutation
 SMALL = dataclasses.replace(hyperplanes.QUICK, tokens=12, starts=4, pairs=(1.1,), legs=20, steps=10)
 
 
+@pytest.mark.slow
 def test_a_slightly_wrong_beta_and_a_broken_symmetry_are_found_out():
     """beta off by 1e-3: exact solutions depend on it, the number of planes does not. A mass off by 1e-6 tips a tie."""
     names = ("beta 0.1 % larger", "one token of the symmetric starts heavier by 1e-6")
@@ -24,6 +26,7 @@ def test_a_slightly_wrong_beta_and_a_broken_symmetry_are_found_out():
     assert [row[1] for key, row in zip(found.claims, found.killed, strict=True) if "three planes" in key] == [True]
 
 
+@pytest.mark.slow
 def test_the_example_is_that_of_an_independent_program(tmp_path):
     """LSODA to t = 12 has -1.992221 and 2.307841 for a left eigenvector of norm 1; the extremes stand still by t = 7."""
     one = dataclasses.replace(SMALL, tokens=30, starts=1, pairs=(), departures=())

@@ -63,7 +63,7 @@ def test_fresh_samples_that_do_as_the_given_ones_show_no_difference():
     assert verdicts(data)[3] is False
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_equal_samples_are_found_out(tmp_path):
     """Of twelve tokens the fresh ones are the given ones: they arrive."""
     one = dataclasses.replace(CORE, tokens=CORE.tokens[:1], repeats=1)
@@ -76,6 +76,7 @@ def test_equal_samples_are_found_out(tmp_path):
     assert other["fresh"].values.min() > compare.TOL
 
 
+@pytest.mark.slow
 def test_clouds_shift_like_one_over_root_n():
     level, error = log_rms(simulate.shifts(dataclasses.replace(CORE, pairs=40))["shift"].values ** 2)
     log_ratio = np.log(CORE.sizes[1] / CORE.sizes[0])

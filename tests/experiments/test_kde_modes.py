@@ -14,6 +14,7 @@ from tests.experiments.mutants import noticed
 QUICK = kde_modes.QUICK
 
 
+@pytest.mark.slow
 def test_the_core_holds_and_a_wrong_beta_on_the_circle_is_found_out():
     """10 % of beta is 5 % of the modes; their standard error is 0.6 %."""
     core = dataclasses.replace(QUICK, samples=20_000, pairs=4000, circle_betas=(100.0,))

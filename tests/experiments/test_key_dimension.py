@@ -27,6 +27,7 @@ def core(folder):
     ]
 
 
+@pytest.mark.slow
 def test_the_core_holds_and_another_matrix_is_found_out(tmp_path):
     assert [claim.statement for claim in core(tmp_path / "right") if not claim.holds] == []
     with mutation(key_dimension, "cosines and drift: one Gaussian matrix in place of QᵀK").applied():

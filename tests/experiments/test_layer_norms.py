@@ -12,6 +12,7 @@ from tests.experiments.mutants import noticed
 QUICK = layer_norms.QUICK
 
 
+@pytest.mark.slow
 def test_two_placements_hold_and_a_slightly_wrong_alpha_is_found_out():
     """An algebraic and an exponential collapse; alpha off by 1e-4."""
     both = dataclasses.replace(QUICK, placements=("pre", "ngpt"))

@@ -25,6 +25,7 @@ def test_bins_hold_every_source_once():
         assert sorted(np.concatenate(simulate.groups(n)).tolist()) == list(range(n - 1))
 
 
+@pytest.mark.slow
 def test_derivatives_and_plain_averages_have_the_same_mean(monkeypatch):
     """E<x_N, x_j> over the start of token j, the others at rest: even angles integrate what is smooth to rounding."""
     angles, sources = 2 * np.pi * np.arange(64) / 64, (0, 2, 9, 18)
@@ -52,7 +53,7 @@ def test_a_regression_on_controls_keeps_the_mean_and_takes_their_noise_off():
     np.testing.assert_allclose(found.std(axis=0), 0.1, rtol=0.05)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_no_mask_is_found_out():
     """Claims on one number of tokens, with as many prompts as they need; `sizes` asks for two."""
     few = dataclasses.replace(

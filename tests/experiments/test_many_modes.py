@@ -14,6 +14,7 @@ from tests.experiments.mutants import mutation
 QUICK = many_modes.QUICK
 
 
+@pytest.mark.slow
 def test_the_core_holds_and_a_kernel_that_is_slightly_narrow_is_found_out(tmp_path):
     """Modes at t = 0, from 4000 draws without a flow, which see 3 % of beta; and along few flows, from larger noise."""
     core = dataclasses.replace(QUICK, exponents=(2.0, 12.0), runs=4)

@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+import pytest
 
 from attnflow.experiments import Study
 from attnflow_gallery import map_and_density
@@ -17,6 +18,7 @@ def core(folder):
     return [claim.holds for claim in compare.claims(CORE, data)]
 
 
+@pytest.mark.slow
 def test_the_orders_hold_and_a_missing_stretching_is_found_out(tmp_path):
     assert core(tmp_path / "right") == [True, True]
     four = dataclasses.replace(CORE, sizes=((2, 2), (3, 3), (4, 4), (5, 5)), points=400)

@@ -17,6 +17,7 @@ from tests.experiments.mutants import mutation
 CORE = dataclasses.replace(mask_invisible.QUICK, degree=24, strong_beta=1.0, strong_until=0.5, slopes=(2.0,))
 
 
+@pytest.mark.slow
 def test_densities_do_not_see_the_mask_and_places_that_differ_are_found_out(monkeypatch):
     monkeypatch.setattr(simulate, "MODELS", ("SA",))
     assert all(claim.holds for claim in compare._densities(simulate.densities(CORE)))
@@ -24,6 +25,7 @@ def test_densities_do_not_see_the_mask_and_places_that_differ_are_found_out(monk
         assert not any(claim.holds for claim in compare._densities(simulate.densities(CORE)))
 
 
+@pytest.mark.slow
 def test_noise_of_a_uniform_start_is_that_of_the_matrix_exponential():
     """Both are first order in 1/N; steps of 1/4 err by less than 1e-6."""
     n, beta, t = 24, 1.0, 2.0

@@ -56,7 +56,7 @@ def test_a_refusal_is_counted_and_raises_nothing():
         assert planned(match_measures, *simulate.instance(CORE, 0), 0) is None
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_core_holds_and_a_shorter_attention_is_found_out(tmp_path):
     data = measure_to_measure.run(CORE, Study(tmp_path / "parts"))
     assert all(claim.holds for claim in compare.claims(CORE, data))

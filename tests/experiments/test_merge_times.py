@@ -23,6 +23,7 @@ def softmax(monkeypatch):
     monkeypatch.setattr(simulate, "BOTH", ("SA",))
 
 
+@pytest.mark.slow
 def test_one_of_each_kind_holds_and_a_slightly_wrong_beta_is_found_out():
     """One part in a million: u beta of it, 1.4e-5, shows in log T, of which steps miss 1e-7."""
     killed = noticed(merge_times, ONE, "beta 0.0001 % larger", "pair-SA*", "triple-*", "symmetric-*")

@@ -2,11 +2,14 @@
 
 from types import SimpleNamespace
 
+import pytest
+
 from attnflow_gallery import mixed_values
 from attnflow_gallery.mixed_values import compare, simulate
 from tests.experiments.mutants import noticed
 
 
+@pytest.mark.slow
 def test_limits_hold_and_wrong_attention_is_found_out():
     """Without the other parts, which need more programs."""
 

@@ -14,6 +14,7 @@ from tests.experiments.mutants import mutation
 FEW = dataclasses.replace(next_token.QUICK, draws=3, vocabulary=50, frames=4, until=4.0)
 
 
+@pytest.mark.slow
 def test_orthonormal_words_follow_the_closed_form_and_a_slightly_wrong_beta_does_not(tmp_path):
     for name in (None, "beta 0.1 % larger"):
         study = Study(tmp_path / str(name))

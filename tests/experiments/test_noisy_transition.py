@@ -8,6 +8,7 @@ import pytest
 from attnflow_gallery import noisy_transition
 from attnflow_gallery.noisy_transition import compare, simulate
 from tests.experiments.mutants import mutation
+from tests.marks import graded
 
 CORE = dataclasses.replace(noisy_transition.QUICK, free_window=4.0)
 
@@ -20,12 +21,13 @@ def without_order(parameters, model="SA", beta=4.0):
     return compare.free(parameters, row) | {"found": row["squares"].mean()}
 
 
-@pytest.mark.parametrize(
+@graded(
     ("change", "seeds", "share"),
     [
         ("all tokens feel the same noise", 40, 0.45),
         pytest.param("noise of tokens 25 % weaker", 200, 0.22, marks=pytest.mark.slow),
     ],
+    slow=1,
 )
 def test_tokens_without_order_fluctuate_as_derived_and_weaker_noise_is_found_out(monkeypatch, change, seeds, share):
     """m^2 = kappa/((kappa - (1 - w) kappa_c) n) to a share; with 25 % less noise it is 40 % larger."""

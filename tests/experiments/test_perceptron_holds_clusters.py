@@ -2,11 +2,14 @@
 
 from types import SimpleNamespace
 
+import pytest
+
 from attnflow_gallery import perceptron_holds_clusters as held
 from attnflow_gallery.perceptron_holds_clusters import compare, simulate
 from tests.experiments.mutants import noticed
 
 
+@pytest.mark.slow
 def test_separations_hold_and_biases_and_swapped_models_are_found_out():
     """Without the other parts, which need more programs."""
 

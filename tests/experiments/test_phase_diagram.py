@@ -14,6 +14,7 @@ from tests.experiments.mutants import mutation
 QUICK = phase_diagram.QUICK
 
 
+@pytest.mark.slow
 def test_few_draws_hold_and_a_wrong_beta_is_found_out():
     few = dataclasses.replace(QUICK, draws=24, betas=(2.0,), map_betas=(1.0,), map_draws=1, until=6.0)
     found = kill_matrix(phase_diagram, few, [mutation(phase_diagram, "beta 20 % larger")])

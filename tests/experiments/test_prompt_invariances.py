@@ -1,5 +1,7 @@
 """Prompt invariances: a prompt without places is a measure, and a mask makes it another one."""
 
+import pytest
+
 from attnflow_gallery import prompt_invariances
 from attnflow_gallery.prompt_invariances import compare, simulate
 from tests.experiments.mutants import mutation
@@ -7,6 +9,7 @@ from tests.experiments.mutants import mutation
 CORE = prompt_invariances.QUICK
 
 
+@pytest.mark.slow
 def test_order_and_repetition_change_nothing_without_places_and_a_mask_is_found_out():
     allowed = compare.amplified(CORE)
     part = simulate._variants(CORE, "plain")

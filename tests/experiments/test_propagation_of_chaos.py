@@ -17,6 +17,7 @@ SIZE = 400
 CORE = dataclasses.replace(QUICK, degree=40, sa_sizes=(SIZE,), sa_draws=(160,), until=(1.0,), frames=1, steps=3)
 
 
+@pytest.mark.long
 def test_the_constant_of_the_distance_and_30_percent_fewer_tokens():
     """The claim about the constant of sqrt(n) W_1 at t = 0 and t = 1; fewer tokens are too far away at t = 0 already."""
     part, seeds = simulate.linear("SA", CORE), [CORE.seed(k) for k in range(160)]
@@ -52,7 +53,7 @@ def test_quiet_tokens_stay_at_their_distance(factor, holds, tmp_path):
     assert (np.abs(np.array(found) - np.pi / 2).max() <= allowed) == holds
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_noise_that_is_not_felt_is_found_out():
     """The initial noise carried by the density's flow alone, without the response, has not grown enough."""
     part = simulate.linear("SA", QUICK)

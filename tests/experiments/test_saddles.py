@@ -13,6 +13,7 @@ from tests.experiments.mutants import noticed
 QUICK = saddles.QUICK
 
 
+@pytest.mark.slow
 def test_three_tokens_hold_and_a_slightly_wrong_beta_is_found_out():
     """Two percent of beta move the exit times of two almost antipodal groups by more than the splines err."""
     few = dataclasses.replace(QUICK, cases=((3, 2),), batches=2, dims=(2,), draws=1000, until=80.0)

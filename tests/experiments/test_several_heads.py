@@ -3,6 +3,8 @@
 import dataclasses
 from types import SimpleNamespace
 
+import pytest
+
 from attnflow_gallery import several_heads
 from attnflow_gallery.several_heads import compare, simulate
 from tests.experiments.mutants import noticed
@@ -10,6 +12,7 @@ from tests.experiments.mutants import noticed
 STATES = dataclasses.replace(several_heads.QUICK, betas=(1.0,))
 
 
+@pytest.mark.slow
 def test_thresholds_hold_and_softmax_and_whole_values_are_found_out():
     """Without the merging clusters and the random starts, which need more programs."""
 

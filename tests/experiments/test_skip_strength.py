@@ -1,9 +1,12 @@
 """The weight of the skip connection: all claims hold, and a missing self term and a norm in the wrong place are found out."""
 
+import pytest
+
 from attnflow_gallery import skip_strength
 from tests.experiments.mutants import noticed
 
 
+@pytest.mark.slow
 def test_claims_hold_and_wrong_layers_are_found_out():
     alone, first = noticed(
         skip_strength, skip_strength.QUICK, ("tokens do not see themselves", "attention normalised before the sum")

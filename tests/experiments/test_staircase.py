@@ -14,6 +14,7 @@ from tests.experiments.mutants import noticed
 FEW = dataclasses.replace(staircase.QUICK, betas=(400.0, 10000.0), halvings=2)
 
 
+@pytest.mark.slow
 def test_two_beta_hold_and_a_slightly_wrong_beta_is_found_out():
     """One part in ten thousand: times, and with them the area, but no pair and no change of order."""
     killed = noticed(staircase, FEW, "beta 0.01 % larger", "unequal-*")

@@ -16,6 +16,7 @@ from attnflow.experiments import Study, open_part, reproduce, resume
 from attnflow.experiments.parts import pack
 from attnflow.folders import Folder
 from attnflow.runs import Run
+from tests.marks import graded
 from tests.runs.boundaries import boundaries, remains
 from tests.runs.kinds import after
 
@@ -264,7 +265,7 @@ def deaths(tmp_path_factory):
     return folder / "mine.py", folder / "run", list(states.values())
 
 
-@pytest.mark.parametrize("phase", ["after the part", pytest.param("any", marks=pytest.mark.slow)])
+@graded("phase", ["after the part", pytest.param("any", marks=pytest.mark.slow)], slow=1)
 def test_an_experiment_that_died_leaves_the_files_of_one_that_did_not(phase, deaths):
     file, whole, states = deaths
     is_finished = [(path / "parts" / "flow.npz").exists() and not (path / "claims.json").exists() for path in states]

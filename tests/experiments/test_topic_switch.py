@@ -24,6 +24,7 @@ ONE = dataclasses.replace(
 )
 
 
+@pytest.mark.slow
 def test_amplitudes_of_the_density():
     """Printed digits, from another grid."""
     part = simulate.densities(ONE, 0).isel(eps=0)

@@ -16,6 +16,7 @@ import attnflow as af
 from attnflow.errors import InvalidInput
 from tests.conftest import rotation
 from tests.kit import drive
+from tests.marks import graded
 
 SA_ORACLE = [
     [0, 0.2211500686, 0.1033236824],
@@ -59,7 +60,7 @@ def test_oracles(four):
 
 @pytest.mark.parametrize("beta", [-0.5, 0.0, 1.0, 9.0, 300.0])
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("d", [2, 3, 16])
+@graded("d", [2, 3, 16], fast=2)
 def test_agrees_with_the_dense_formula(beta, name, d):
     tokens = af.Tokens(af.uniform(af.Sphere(d), n=40, seed=1).positions, np.random.default_rng(0).random(40))
     got = velocity(af.Attention(beta, normaliser=MODELS[name]), tokens)
@@ -68,8 +69,10 @@ def test_agrees_with_the_dense_formula(beta, name, d):
     np.testing.assert_allclose(got, expected, atol=np.finfo(float).eps * (4 * abs(beta) + 40))
 
 
-@pytest.mark.parametrize(
-    ("sizes", "name"), [(sizes, "SA") for sizes in ((7, 5), (40, 8), (8, 40), (1, 1), (64, 64))] + [((7, 5), "USA0")]
+@graded(
+    ("sizes", "name"),
+    [(sizes, "SA") for sizes in ((7, 5), (40, 8), (8, 40), (1, 1), (64, 64))] + [((7, 5), "USA0")],
+    fast=2,
 )
 def test_tiles_do_not_matter(sizes, name):
     tokens = af.uniform(af.Sphere(3), n=40, seed=3)
@@ -137,7 +140,7 @@ def slopes(name):
     return af.in_float64(eqx.filter_jit(jax.value_and_grad(total, argnums=(0, 1))))
 
 
-@pytest.mark.parametrize("beta", [0.0, 1e-8, 1e4, -0.5])
+@graded("beta", [0.0, 1e-8, 1e4, -0.5], fast=1)
 @pytest.mark.parametrize("name", MODELS)
 def test_extreme_beta_is_finite_with_finite_gradients(beta, name):
     tokens = af.uniform(af.Sphere(3), n=12, seed=0)
@@ -288,6 +291,7 @@ def test_bad_input_is_refused(call, words, four):
         call(four)
 
 
+@pytest.mark.slow
 def test_memory_of_a_large_field_is_bounded():
     """A thousand queries against 1e5 tokens: a dense array would be 0.8 GiB by itself."""
     code = (

@@ -8,6 +8,7 @@ import pytest
 import attnflow as af
 from attnflow.errors import InvalidInput
 from tests.kit import drive
+from tests.marks import graded
 
 EPS = np.finfo(float).eps
 N, D, H, DK = 20, 4, 3, 2
@@ -63,7 +64,7 @@ def test_one_head_and_shared_matrices_are_attention():
     np.testing.assert_allclose(drive(plain, mu), drive(af.Attention(2.0), mu), atol=1e-15)
 
 
-@pytest.mark.parametrize("normaliser", [af.Softmax(), af.Unnormalised(), af.Hardmax(), af.Sinkhorn()], ids=str)
+@graded("normaliser", [af.Softmax(), af.Unnormalised(), af.Hardmax(), af.Sinkhorn()], ids=str, fast=1)
 def test_every_normaliser_and_small_tiles(normaliser):
     """Heads side by side give what heads one by one give, and tiles do not matter."""
     mu = tokens()
@@ -79,6 +80,7 @@ def test_every_normaliser_and_small_tiles(normaliser):
     np.testing.assert_allclose(drive(cut, mu), want, atol=tolerance)
 
 
+@pytest.mark.slow
 def test_heads_can_be_random_per_layer_and_batched():
     seeds = [0, 1, 2]
     field = af.Attention(

@@ -103,6 +103,7 @@ def test_random_maps_of_one_seed_are_independent():
     assert not np.allclose(drawn[1], drawn[3])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("normaliser", [pytest.param(af.Softmax(), marks=pytest.mark.slow), af.Unnormalised()])
 def test_sums_cut_at_a_tolerance_account_for_biases(normaliser):
     """Values V y + b are as large as |V| + |b|: the stated error grows with b, and holds."""

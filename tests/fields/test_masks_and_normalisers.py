@@ -11,6 +11,7 @@ import attnflow as af
 from attnflow.errors import InvalidInput
 from attnflow.fields.queries import AtTokens
 from tests.kit import drive
+from tests.marks import graded
 
 EPS = np.finfo(float).eps
 N, D = 24, 3
@@ -43,7 +44,7 @@ MASKS = {
 
 
 @pytest.mark.parametrize("name", MASKS)
-@pytest.mark.parametrize("sizes", [(None, None), (5, 7)])
+@graded("sizes", [(None, None), (5, 7)], slow=1)
 def test_masked_softmax_and_prefix_normalised_sums(name, sizes):
     """Softmax over what is seen; unnormalised weights with masses e^bias rescaled to 1 over what is seen."""
     mu = tokens()
@@ -83,7 +84,7 @@ PREFIXES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "normaliser"), PREFIXES, ids=lambda p: p if isinstance(p, str) else type(p).__name__)
+@graded(("name", "normaliser"), PREFIXES, ids=lambda p: p if isinstance(p, str) else type(p).__name__, slow=2)
 def test_later_tokens_change_no_bit_of_a_prefix(name, normaliser):
     """One program, other later tokens: bit for bit. A prefix alone is another program of other shapes: 1e-13.
 
@@ -106,6 +107,7 @@ def test_later_tokens_change_no_bit_of_a_prefix(name, normaliser):
         np.testing.assert_allclose(at_two_times(field, prefix), long, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_solve_repeats_a_prefix():
     whole = tokens(equal=True)
     other = af.from_array(np.concatenate([whole.positions[:10], -np.asarray(whole.positions[10:])]))
@@ -120,6 +122,7 @@ def test_solve_repeats_a_prefix():
     np.testing.assert_allclose(frames(af.from_array(whole.positions[:10])), frames(whole), atol=1e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("normaliser", [af.Softmax(), af.Unnormalised()], ids=["SA", "USA0"])
 def test_the_first_token_never_moves(normaliser):
     mu = tokens()
@@ -156,6 +159,7 @@ def potential(field, mu):
     return field.normaliser.potential(field.pairs(0.0, AtTokens(), mu.measure)[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beta", [0.0, 1.0, 5.0])
 def test_sinkhorn_is_doubly_stochastic(beta):
     """Rows and columns of pi sum to 1 against the masses, also for Q != K; and it is what scaling a matrix gives."""
@@ -177,6 +181,7 @@ def test_sinkhorn_is_doubly_stochastic(beta):
         np.testing.assert_allclose(drive(field, mu), (pi * m) @ x, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_sinkhorn_derivative_is_that_of_the_fixed_point():
     mu = tokens()
     direction = np.random.default_rng(0).standard_normal(mu.positions.shape)
@@ -199,6 +204,7 @@ def test_sinkhorn_derivative_is_that_of_the_fixed_point():
     np.testing.assert_allclose([forward, reverse], difference, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_sinkhorn_gives_up_with_a_word():
     """Convergence is refused, not faked: too few iterations give a failed flow."""
     field = af.Attention(8.0, normaliser=af.Sinkhorn(1e-12, iterations=2))
@@ -272,7 +278,7 @@ def test_retrieval_closure_of_causal_attention():
     assert abs(mean - want) < 0.02 * want + 3 * error  # finite-N bias of the closure: 1.3/N = 2 %
 
 
-@pytest.mark.parametrize(("beta", "dtype"), [(1.7, np.float32), (300.0, np.float32), (1e4, np.float64)])
+@graded(("beta", "dtype"), [(1.7, np.float32), (300.0, np.float32), (1e4, np.float64)], fast=2)
 def test_hardmax_never_loses_its_winner_to_rounding(beta, dtype):
     """A log weight is computed twice, in tiles of other shapes: an ulp between the two must not leave a query alone."""
     rng = np.random.default_rng(0)

@@ -15,6 +15,7 @@ from attnflow.fields.perceptron import Composed, Perceptron, Potential
 from attnflow.observe.energy import lyapunov, total_energy
 from attnflow.theory.landscape import perceptron as closed_form
 from tests.kit import drive
+from tests.marks import graded
 
 NAMES = ["relu", "gelu", "tanh"]
 USA0 = af.Unnormalised()
@@ -189,7 +190,7 @@ def test_bad_input_is_refused(call, words):
         call().velocity(TOKENS, at=X)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@graded("name", NAMES, fast=1)
 def test_attention_and_potential_are_one_gradient_flow(name):
     """v_i = (1/m_i) P grad_i of the total energy, which is that of the closed form less 1/(2 beta)."""
     beta = 3.0

@@ -11,6 +11,7 @@ import pytest
 import attnflow as af
 from attnflow.fields.queries import AtPoints, AtTokens, as_query
 from attnflow.sums import AbstractSum, Columns, Moments, Tiled, fused
+from tests.marks import graded
 
 EPS = np.finfo(float).eps
 SPHERE = af.uniform(af.Sphere(3), n=9, seed=1)
@@ -74,12 +75,13 @@ def traced(call):
     return eqx.filter_eval_shape(call)
 
 
-@pytest.mark.parametrize(
+@graded(
     "name",
     [
         pytest.param(name, marks=[] if name in ("attention", "total", "pre", "ngpt") else pytest.mark.slow)
         for name in FIELDS
     ],
+    slow=2,
 )
 def test_at_the_tokens_stays_at_the_tokens(name):
     """Through every wrapper, by every way in; the same positions given as an array are points like any others."""

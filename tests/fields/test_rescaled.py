@@ -17,6 +17,7 @@ from attnflow.kernels import Gaussian
 from attnflow.observe.hull import boolean_rows, convex_hull, distinct, hyperplane_coordinates, leaders
 from tests.conftest import rotation
 from tests.kit import drive
+from tests.marks import graded
 
 EPS = np.finfo(float).eps
 GAUSSIAN = np.random.default_rng(2).standard_normal(200)
@@ -70,6 +71,7 @@ def reference(z0, v, times):
     return solution.y.T.reshape(-1, n, d)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mask", [af.masks.Everyone(), af.Causal()], ids=["everyone", "causal"])
 @pytest.mark.parametrize("value", VALUES)
 def test_the_formula(value, mask):
@@ -126,9 +128,11 @@ def test_a_token_that_sees_nobody_keeps_its_x():
     np.testing.assert_allclose(drive(field, tokens, t=0.5)[0], -SIMPLE @ POLYTOPE[0], rtol=4 * EPS)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("value", "start"), [(None, POLYTOPE), (SIMPLE, PLANES), (-np.eye(2), PLANES)], ids=["identity", "simple", "minus"]
+@graded(
+    ("value", "start"),
+    [(None, POLYTOPE), (SIMPLE, PLANES), (-np.eye(2), PLANES)],
+    ids=["identity", "simple", "minus"],
+    slow=1,
 )
 def test_both_coordinates_tell_one_story(value, start):
     """Twenty steps with a relative error of 1e-10 each, which the flow multiplies by at most 5 until t = 2."""
@@ -213,7 +217,7 @@ def test_algebraic_collapse():
     np.testing.assert_allclose(np.abs(field.to_raw(10.0, z)).max(), ten, rtol=1e-6)  # z grows by e^10: 1e-10 a step
 
 
-@pytest.mark.parametrize("t", [400.0, 1e5])
+@graded("t", [400.0, 1e5], fast=1)
 def test_far_beyond_overflow(t):
     """e^(2t) has no floating-point number; the field is that of the hardmax."""
     field, tokens = Rescaled(af.Attention(1.0)), points(POLYTOPE)
@@ -276,6 +280,7 @@ def test_derivatives_with_respect_to_value():
     np.testing.assert_allclose(slope, difference, rtol=1e-6)  # h^2 and eps/h
 
 
+@pytest.mark.slow
 def test_batches():
     values = np.stack([np.eye(2), SIMPLE, -np.eye(2)])
     tokens = af.stack("seed", [0, 1], [points(POLYTOPE), points(SHRINKING)])

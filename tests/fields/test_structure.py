@@ -10,6 +10,7 @@ from attnflow.errors import InvalidInput, InvalidTokens
 from attnflow.fields.structure import matrix_bound
 from attnflow.sums import Circle, Cutoff, FastSphere, Harmonics, Tiled
 from tests.kit import drive
+from tests.marks import graded
 
 RNG = np.random.default_rng(0)
 CIRCLE = af.uniform(af.Sphere(2), n=40, seed=1)
@@ -61,7 +62,7 @@ def test_a_sum_that_does_not_apply_is_refused(field, tokens, words):
             call()
 
 
-@pytest.mark.parametrize("d", [2, 3])
+@graded("d", [2, 3], slow=1)
 def test_layers_that_leave_the_sphere_take_no_sum_for_unit_vectors(d):
     """x <- x + h P_x A: norms grow by |hA|^2/2 a layer; a series would take x for a unit vector."""
     n, beta, step, count = 2_300, 9.0, 0.2, 5
@@ -97,6 +98,7 @@ def true_error(field, exact, tokens):
     return np.linalg.norm(drive - drive_and_error(exact, tokens)[0], axis=1), np.asarray(stated)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "normaliser", [af.Softmax(), af.Unnormalised(), af.Unnormalised("USA")], ids=["SA", "USA0", "USA"]
 )
@@ -116,12 +118,12 @@ def test_the_error_of_a_sum_counts_what_multiplies_it(normaliser, mask):
     assert flow.dataset["floor"].values[0] >= stated.max()
 
 
-@pytest.mark.parametrize("wrap", [
+@graded("wrap", [
     lambda f: af.norms.Ngpt(f, 2.0),
     lambda f: af.Composed(af.Perceptron(3 * np.eye(2), None, 2 * np.eye(2), "tanh"), f),
     lambda f: f + af.Perceptron(np.eye(2)),
     lambda f: af.norms.Ngpt(f + af.Perceptron(np.eye(2))),
-], ids=["ngpt", "composed", "total", "nested"])  # fmt: skip
+], ids=["ngpt", "composed", "total", "nested"], slow=2)  # fmt: skip
 @pytest.mark.usefixtures("choices_of_a_cpu")
 def test_wrappers_forget_nothing(wrap):
     """The sum is chosen through the wrapper, and its error reaches the outside with the wrapper's own factor."""
@@ -136,7 +138,7 @@ def test_wrappers_forget_nothing(wrap):
     assert off.max() >= 1e-5 * stated.max()
 
 
-@pytest.mark.parametrize("wrap", [af.norms.Pre, af.norms.Peri, af.norms.Scaled, af.norms.Mix])
+@graded("wrap", [af.norms.Pre, af.norms.Peri, af.norms.Scaled, af.norms.Mix], slow=1)
 @pytest.mark.usefixtures("choices_of_a_cpu")
 def test_streams_choose_sums_for_the_sphere_inside(wrap):
     """A norm puts tokens of R^d onto the sphere; a token at the origin, which has no direction, rules that out."""
@@ -156,7 +158,7 @@ def test_streams_choose_sums_for_the_sphere_inside(wrap):
     assert np.isfinite(field.velocity(*where)).all()
 
 
-@pytest.mark.parametrize("norm", [af.norms.Unit(), af.norms.RmsNorm([0.5, 2.0]), af.norms.RmsNorm([0.5, 2.0], eps=0.3)])
+@graded("norm", [af.norms.Unit(), af.norms.RmsNorm([0.5, 2.0]), af.norms.RmsNorm([0.5, 2.0], eps=0.3)], slow=2)
 def test_an_error_goes_through_a_norm_after_the_layer(norm):
     """|N(a) - N(b)| is at most the diameter of the image of N, and at most |gain|/sqrt(eps) times |a - b|."""
     tokens = af.Tokens(2.0 * af.uniform(af.Sphere(2), n=64, seed=3).positions, space=af.Euclidean(2))
@@ -175,6 +177,7 @@ def is_sum(node):
     return isinstance(node, af.sums.AbstractSum)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("choices_of_a_cpu")
 def test_heads_with_shared_weights_are_one_sum():
     """Without Q_h and K_h all heads weigh alike: a series serves them, and agrees with the heads one by one."""

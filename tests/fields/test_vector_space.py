@@ -43,6 +43,7 @@ def drives():
 numbers = st.floats(-10, 10).filter(lambda x: abs(x) > 1e-3)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=8)
 @given(a=numbers, b=numbers, i=st.integers(0, 2), j=st.integers(0, 2))
 def test_identities(a, b, i, j):
@@ -105,6 +106,7 @@ def test_sums_are_chosen_inside(choices_of_a_cpu):
     assert isinstance(chosen.parts[1].field.sum, Circle)
 
 
+@pytest.mark.slow
 def test_the_stated_error_is_multiplied():
     few = af.uniform(af.Sphere(2), n=40, seed=1)
     cut = af.Attention(4.0, sum=Circle(1e-3, 6))
@@ -117,6 +119,7 @@ def test_the_stated_error_is_multiplied():
     assert (np.linalg.norm(off, axis=1) <= stated[1]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "field",
     [2 * af.Attention(1.5), -0.5 * USA0, 3 * USA0 - 0.7 * POTENTIAL, 2 * (USA0 + POTENTIAL)],
@@ -134,6 +137,7 @@ def test_energies_have_the_factors(field):
     assert float(total_energy(3 * USA0 - 0.7 * POTENTIAL, TOKENS)) == pytest.approx(float(mixed), rel=1e-13)
 
 
+@pytest.mark.slow
 def test_parts_move_in_turn():
     f, g = FIELDS[0], FIELDS[2]
     exact = af.advance(f + 2 * g, TOKENS, 0.0, 0.8, af.Fixed(0.01)).positions

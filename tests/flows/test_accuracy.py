@@ -7,6 +7,7 @@ from scipy.integrate import solve_ivp
 import attnflow as af
 from attnflow import theory
 from tests.kit import end, frames
+from tests.marks import graded
 
 EPS = np.finfo(float).eps
 USA0 = af.Unnormalised()
@@ -28,7 +29,7 @@ def scipy_flow(tokens, beta, times, softmax=True):
     return s.y.T.reshape(-1, n, d)
 
 
-@pytest.mark.parametrize("normaliser", [af.Softmax(), pytest.param(USA0, marks=pytest.mark.slow)])
+@graded("normaliser", [af.Softmax(), pytest.param(USA0, marks=pytest.mark.slow)], fast=1)
 def test_adaptive_meets_its_tolerance_at_every_saved_time(normaliser):
     """Frames between steps come from dense output; they must be as good as the steps.
 
@@ -94,6 +95,7 @@ def test_orthonormal_tokens_follow_the_equiangular_ode(n, beta, t, model):
         np.testing.assert_allclose((x @ x.T)[~np.eye(n, dtype=bool)], overlap, atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("beta", "angle", "usa0", "sa"),
     [(1, 0.5, 3.9983024, 3.9657298), (5, 1.0, 7.4650934, 6.0794100), (10, 1.5, 1139.5838, 572.40564)],
@@ -162,7 +164,7 @@ def test_usa_conserves_the_mean_angle_on_the_circle():
     assert np.abs(mean - mean[0]).max() < 1e-7
 
 
-@pytest.mark.parametrize("normaliser", [pytest.param(af.Softmax(), marks=pytest.mark.slow), USA0])
+@graded("normaliser", [pytest.param(af.Softmax(), marks=pytest.mark.slow), USA0], fast=1)
 def test_energy_never_drops_by_more_than_the_integration_error(normaliser):
     """A step errs by at most tol = rtol + atol in every coordinate, hence by sqrt(d) tol per token, and the slope of
     the energy in the metric of the masses is a velocity of USA0, at most 1: each step can lose sqrt(d) tol."""

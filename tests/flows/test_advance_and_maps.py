@@ -7,6 +7,7 @@ import attnflow as af
 from attnflow.errors import InvalidInput
 from tests.conftest import rotation
 from tests.kit import end
+from tests.marks import graded
 
 TOKENS = af.uniform(af.Sphere(3), n=12, seed=0)
 POINTS = af.uniform(af.Sphere(3), n=5, seed=9).positions
@@ -20,8 +21,8 @@ def loss(method, t1=1.0):
     return f
 
 
-@pytest.mark.parametrize(
-    "method", [af.Fixed(0.1), pytest.param(af.Layers(0.1), marks=pytest.mark.slow), af.Adaptive(1e-9, 1e-11)]
+@graded(
+    "method", [af.Fixed(0.1), pytest.param(af.Layers(0.1), marks=pytest.mark.slow), af.Adaptive(1e-9, 1e-11)], slow=2
 )
 def test_reverse_mode(method):
     both = af.in_float64(jax.jit(jax.value_and_grad(loss(method), argnums=(0, 1))))
@@ -36,6 +37,7 @@ def test_reverse_mode(method):
     assert abs(np.sum(gradient[1] * direction) - along) < 1e-6 * abs(along) + 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [pytest.param(af.Fixed(0.1), marks=pytest.mark.slow), af.Layers(0.1)])
 def test_forward_mode_equals_reverse_mode(method):
     f = loss(method)
@@ -78,13 +80,14 @@ def test_non_finite_times_are_refused():
 METHODS = [af.Adaptive(1e-9, 1e-11), af.Fixed(0.05)]
 
 
-@pytest.mark.parametrize("method", [METHODS[0], pytest.param(METHODS[1], marks=pytest.mark.slow), af.Layers(0.25)])
+@graded("method", [METHODS[0], pytest.param(METHODS[1], marks=pytest.mark.slow), af.Layers(0.25)], slow=2)
 def test_the_map_moves_the_tokens_themselves(method):
     phi = af.flow_map(af.Attention(4.0), TOKENS, 3.0, method=method)
     last = end(af.Attention(4.0), TOKENS, 3.0, save=3, method=method)
     np.testing.assert_allclose(phi(TOKENS).positions, last, atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS[:1])
 def test_inverse_and_composition(method):
     field = af.Attention(4.0)
@@ -98,8 +101,8 @@ def test_inverse_and_composition(method):
     np.testing.assert_allclose(whole.inverse().log_determinant(last), -logdet, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "method", [pytest.param(af.Adaptive(1e-10, 1e-12), marks=pytest.mark.slow), af.Fixed(0.02), af.Layers(0.25)]
+@graded(
+    "method", [pytest.param(af.Adaptive(1e-10, 1e-12), marks=pytest.mark.slow), af.Fixed(0.02), af.Layers(0.25)], slow=1
 )
 def test_log_determinant_is_that_of_the_jacobian(method):
     """Against central differences of the map along tangent frames."""
@@ -135,6 +138,7 @@ def test_maps_turn_with_the_sphere():
     np.testing.assert_allclose(turned(POINTS @ r), phi(POINTS) @ r, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_euclidean_log_determinant():
     """beta = 0: points feel the mean only, the map is a translation and its determinant 1. A linear perceptron A x has the
     divergence tr A, and the logarithm of the determinant grows by tr(A) t: expansion where it is positive."""

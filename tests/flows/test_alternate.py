@@ -12,6 +12,7 @@ from attnflow.fields.perceptron import Perceptron, Potential
 from attnflow.flows.methods.alternate import Alternate
 from attnflow.flows.noises import Brownian
 from tests.kit import end, frames
+from tests.marks import graded
 
 RNG = np.random.default_rng(0)
 A, B, W = RNG.standard_normal((5, 3)), RNG.standard_normal(5), RNG.standard_normal((3, 5)) / 2
@@ -30,6 +31,7 @@ def moving():
     return field, end(field, TOKENS, 2.0, method=af.Adaptive(1e-12, 1e-12))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "order", "gap"),
     [({}, 1, 1), ({"symmetric": True}, 2, 2), ({"update": af.layer_updates.Renormalise()}, 1, 1)],
@@ -50,6 +52,7 @@ def test_orders(moving, kind, order, gap):
     assert errors[-1] > 1e-7
 
 
+@pytest.mark.slow
 def test_three_parts_there_and_back():
     """Strang with three parts: half steps of two, one whole, half steps back; each by Fixed on the part alone."""
     third = Potential(A, B, np.full(5, 0.3), "gelu")
@@ -77,6 +80,7 @@ def test_the_network_as_built():
     assert flow.steps["accepted"] == 7
 
 
+@pytest.mark.slow
 def test_each_step_reads_the_weights_of_its_own_layer():
     """Ten different layers, against one `Fixed` step of each part; and weights with layers three times as short.
 
@@ -117,6 +121,7 @@ def test_derivatives_in_both_modes(kind):
     np.testing.assert_allclose(reverse, numeric, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_noise_comes_once_in_a_step():
     """Two parts that do nothing, with noise, are one such part in `Layers`: the same kicks at the same steps."""
     still = Perceptron(A, None, np.zeros((3, 5)))
@@ -127,6 +132,7 @@ def test_noise_comes_once_in_a_step():
     assert np.abs(two[-1] - TOKENS.positions).max() > 0.1
 
 
+@pytest.mark.slow
 def test_frames_between_the_parts():
     """After attention and after the perceptron of every layer, with weights of its own, in NumPy."""
     values, biases, h, x = RNG.standard_normal((3, 3, 3)) / 2, RNG.standard_normal((3, 5)), 0.1, TOKENS.positions
@@ -153,7 +159,7 @@ def test_frames_between_the_parts():
     np.testing.assert_allclose(half.positions, want[3], atol=1e-14)
 
 
-@pytest.mark.parametrize("update", [pytest.param(None, marks=pytest.mark.slow), af.layer_updates.Renormalise()])
+@graded("update", [pytest.param(None, marks=pytest.mark.slow), af.layer_updates.Renormalise()], slow=1)
 def test_whole_layers_are_those_without_frames_between(update):
     """Batches and noise; cut in the middle of a layer, and continued to the same bits; stopped there."""
     field = af.Attention(af.Along("beta", [1.0, 4.0])) + BLOCK
@@ -199,14 +205,14 @@ def test_no_saved_layer_comes_before_its_weights():
             assert (parts * k * Alternate(step, sublayers=parts).layer_step <= k * step * (1 + 1e-15)).all()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
+@graded(
     "kind",
     [
         {"symmetric": True},
         {"update": af.layer_updates.Renormalise()},
         {"update": af.layer_updates.Renormalise(), "sublayers": 2},
     ],
+    slow=1,
 )
 def test_flow_maps(kind):
     """Tokens are carried with themselves; on the circle the log-determinant is that of the angle.

@@ -16,6 +16,7 @@ from attnflow.flows import AbstractIto, AbstractNoise, AbstractStratonovich, Ran
 from attnflow.flows.methods.fixed import stop_label
 from attnflow.runs.registry import REGISTRY
 from tests import kit
+from tests.marks import graded
 
 A, SIGMA, T = 0.3, 0.8, 1.0
 KAPPA = SIGMA**2 / 2
@@ -171,6 +172,7 @@ def near(sample, expected, slack):
     assert abs(sample.mean() - expected) < 4 * error + slack, (sample.mean(), expected, error, slack)
 
 
+@pytest.mark.slow
 def test_geometric_brownian_motion_in_the_sense_of_ito():
     """X(T) = exp((a - sigma^2/2) T + sigma W(T)), mean e^(aT); strong order 1/2 along the same W.
 
@@ -187,6 +189,7 @@ def test_geometric_brownian_motion_in_the_sense_of_ito():
     assert all(1.7 < a / b < 2.3 for a, b in itertools.pairwise(errors))  # steps of a quarter, half the error
 
 
+@pytest.mark.slow
 def test_fixed_steps_and_alternating_layers_are_ito_too():
     for method, field in ((af.Fixed(1 / 64), Growth()), (af.Alternate(1 / 64), Growth(A / 3) + Growth(2 * A / 3))):
         near(last(field, PATHS, method, GeometricIto()), np.exp(A * T), 0.01 * np.exp(A * T) / 64)
@@ -219,6 +222,7 @@ def test_a_wind_on_the_circle_in_the_sense_of_ito_is_a_martingale():
     assert abs(other - ANGLE) > 10 * found.std() / np.sqrt(found.size)
 
 
+@pytest.mark.slow
 def test_a_wind_on_the_circle_in_the_sense_of_stratonovich_has_a_known_path():
     """tan(angle/2) = tan(angle(0)/2) e^(-sigma W): the chain rule holds."""
     exact = 2 * np.arctan(np.tan(ANGLE / 2) * np.exp(-SIGMA * brownian_tree(WindStratonovich(), CIRCLE)[:, 0]))
@@ -230,7 +234,7 @@ def test_a_wind_on_the_circle_in_the_sense_of_stratonovich_has_a_known_path():
     assert 1.6 < errors[0] / errors[1] < 2.6
 
 
-@pytest.mark.parametrize("method", [af.Layers(0.25), pytest.param(af.Heun(0.5), marks=pytest.mark.slow)])
+@graded("method", [af.Layers(0.25), pytest.param(af.Heun(0.5), marks=pytest.mark.slow)], slow=1)
 def test_a_driver_may_be_several_arrays(method):
     """In R^2, exactly: variance 2 T, covariance T of the same coordinate of two tokens, 0 of different coordinates."""
     tokens = af.from_array(np.zeros((3, 2)), space=af.Euclidean(2))
@@ -244,6 +248,7 @@ def test_a_driver_may_be_several_arrays(method):
 EXAMPLES = {"brownian": {"kappa": 0.1}, "random-values": {"field": af.Attention(2.0)}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REGISTRY["noise"])
 def test_every_registered_noise_is_linear_tangent_and_leaves_absent_rows(name):
     noise = REGISTRY["noise"][name](**EXAMPLES.get(name, {}))
@@ -319,6 +324,7 @@ def test_bad_input_is_refused(call, words):
         call()
 
 
+@pytest.mark.slow
 def test_a_key_is_a_seed():
     """Of noise and of random weights; folded in as it is, so that seed 3 and its key are the same."""
     key = jax.random.key(3, impl="threefry2x32")
@@ -334,7 +340,7 @@ def test_a_key_is_a_seed():
         assert np.abs(one - third).max() > 0.01
 
 
-@pytest.mark.parametrize("method", [af.Layers(0.1), af.Fixed(0.07), pytest.param(af.Heun(0.1), marks=pytest.mark.slow)])
+@graded("method", [af.Layers(0.1), af.Fixed(0.07), pytest.param(af.Heun(0.1), marks=pytest.mark.slow)], slow=1)
 def test_advance_follows_the_path_of_solve(method):
     """Also under `vmap` over seeds or keys, from any time on, with jumps of the field (not with `Heun`)."""
     noise = af.Brownian(0.2, seed=3)

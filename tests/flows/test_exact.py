@@ -21,6 +21,7 @@ from attnflow.flows.outcome import Ending
 from attnflow.runs import execute, load_spec
 from attnflow.runs.plugins import load, words
 from tests.kit import end, frames
+from tests.marks import graded
 
 RNG = np.random.default_rng(0)
 TIMES = np.array([0.0, 0.3, 0.35, 1.1])
@@ -93,6 +94,7 @@ def test_refusals(make, words):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_pieces_under_every_method():
     """x' = A x + b in pieces: SciPy's DOP853 afresh in every piece, matrix exponentials in NumPy, and our methods."""
     until, direct, closed = 1.5, FLAT.positions.ravel(), np.asarray(FLAT.positions)
@@ -115,7 +117,7 @@ def test_pieces_under_every_method():
     assert 1.8 < error(af.Layers(0.0025)) / error(af.Layers(0.00125)) < 2.2
 
 
-@pytest.mark.parametrize("name", CASES)
+@graded("name", CASES, slow=1)
 def test_exact_equals_adaptive(name):
     """Frames, `advance` there and back, maps and log-determinants; steps of 1e-11 grow by at most e^(4 * 1.5)."""
     field, tokens = CASES[name]
@@ -139,7 +141,7 @@ def test_exact_equals_adaptive(name):
     np.testing.assert_allclose(minus, -logdet, atol=1e-13)
 
 
-@pytest.mark.parametrize("name", CASES)
+@graded("name", CASES, fast=1)
 def test_stretching_is_the_determinant_of_the_map(name):
     """The closed form against automatic differentiation of `carry` in the tangent space."""
     field, tokens = CASES[name]
@@ -155,6 +157,7 @@ def test_stretching_is_the_determinant_of_the_map(name):
         np.testing.assert_allclose(closed, traced, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_cuts_batches_and_single_precision(monkeypatch):
     """Continued, cancelled, in a batch, in float32."""
     field = Affine(af.Along("matrix", MATRICES[:2]))
@@ -178,6 +181,7 @@ def test_cuts_batches_and_single_precision(monkeypatch):
     np.testing.assert_allclose(single, exact, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_derivatives_of_exact_flows():
     """Both modes against central differences (h^2 times a third derivative, eps/h), also in the end time."""
 
@@ -239,6 +243,7 @@ class Mean(AbstractExact):
         return Laws(rotation=True, exchangeable=True, lipschitz=True, steady=True)
 
 
+@pytest.mark.slow
 def test_tokens_that_feel_one_another():
     """Points are carried in the measure of the tokens, with masses, and with absent rows that stay."""
     masses = np.array([0.5, 0.2, 0.1, 0.1, 0.1])
@@ -275,9 +280,10 @@ LAYERED = {
 }
 
 
-@pytest.mark.parametrize(
+@graded(
     "name",
     [name if name in ("renormalise", "flat") else pytest.param(name, marks=pytest.mark.slow) for name in LAYERED],
+    slow=1,
 )
 def test_layers_are_inverted(name):
     """To rounding: 8 to 30 layers, each of which stretches distances by at most 2. Nodes lie apart from layers."""
@@ -330,6 +336,7 @@ def test_a_specification_of_a_field_of_a_file(tmp_path):
     np.testing.assert_allclose(flow.positions.values[-1], x, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_a_field_of_a_file_in_a_schedule():
     """Pushed, inverted, joined and bounded as the package's own element is; the other turns points as SciPy does."""
     unit, turn = (load([OUTSIDE]).words("field")[name] for name in ("relu-unit", "rotation"))

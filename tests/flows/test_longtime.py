@@ -14,6 +14,7 @@ from attnflow import theory
 from attnflow.errors import InvalidInput
 from attnflow.flows.longtime import ensemble, stepper
 from tests.conftest import rotation
+from tests.marks import graded
 
 ANGLES = np.array([0.0, 0.9, 2.3, 3.9])
 MASSES = np.array([0.1, 0.2, 0.3, 0.4])
@@ -82,8 +83,7 @@ def test_merges_of_a_direct_integration():
         theta, masses = np.delete(theta, q), np.delete(masses, q)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["SA", "USA0"])
+@graded("name", ["SA", "USA0"], slow=1)
 def test_positions_of_an_implicit_method(name):
     """Kvaerno 5(4) on the full system passes two merges; the clusters are then where ours are."""
     until, rtol = 1e5, 1e-8
@@ -257,6 +257,7 @@ def test_many_tokens_start_with_fast_steps(monkeypatch):
     assert flow.tree.plateaus()["clusters"].values[0] == 4
 
 
+@pytest.mark.slow
 def test_ensembles_agree_with_single_flows_and_with_the_closed_form():
     tokens = af.uniform(af.Sphere(2), n=2, seed=range(16))
     betas = np.array([20.0, 0.5, 5.0])
@@ -272,6 +273,7 @@ def test_ensembles_agree_with_single_flows_and_with_the_closed_form():
     np.testing.assert_allclose(found.log_time.values[0, 3], one.merges["log_time"], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_an_ensemble_may_stop_early():
     tokens = af.uniform(af.Sphere(3), n=8, seed=range(3))
     all_ = af.merge_times(af.Attention(40.0), tokens).log_time.values
@@ -312,6 +314,7 @@ def test_the_table_of_an_ensemble():
     np.testing.assert_array_equal(now.made, [0, 2, 2])
 
 
+@pytest.mark.slow
 def test_members_go_as_they_would_beside_others():
     """Bit for bit: in another order, with fewer of them, and cut at an end and continued."""
     tokens, field = af.uniform(af.Sphere(2), n=12, seed=range(4)), af.Attention(af.Along("beta", [2.0, 12.0]))
@@ -323,6 +326,7 @@ def test_members_go_as_they_would_beside_others():
     np.testing.assert_array_equal(short.continued(math.inf).log_time.values, all_.values)
 
 
+@pytest.mark.slow
 def test_tokens_in_many_dimensions_move_in_their_span():
     """Six tokens in the first 6 of 40 dimensions, turned: the tree is that of the six dimensions, turned.
 
@@ -401,6 +405,7 @@ def test_an_interrupted_flow_in_memory_keeps_its_frames():
     assert np.isfinite(flow.positions.values).all()
 
 
+@pytest.mark.slow
 def test_censoring_reaches_means_and_medians():
     """Followed to a time at which about half are in consensus: they have ends, and quantiles know of them."""
     tokens, field = af.uniform(af.Sphere(3), n=8, seed=range(12)), af.Attention(af.Along("beta", [4.0, 12.0]))

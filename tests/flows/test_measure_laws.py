@@ -6,6 +6,7 @@ from scipy.integrate import simpson
 
 import attnflow as af
 from tests.kit import end, frames
+from tests.marks import graded
 
 METHOD = af.Fixed(0.05)
 
@@ -40,9 +41,10 @@ def test_the_weak_form_of_the_continuity_equation():
     assert simpson(rate, dx=0.05) == pytest.approx(change, abs=1e-7)
 
 
-@pytest.mark.parametrize(
+@graded(
     ("share", "beta", "model", "expected"),
     [(0.5, 1.0, "SA", (0.618274815, 0.737187806)), (0.5, 4.0, "USA0", (0.5107876959, 0.5205293736))],
+    fast=1,
 )
 def test_an_atom_beside_a_density(share, beta, model, expected):
     """M delta_0 + (1 - M) uniform on the circle: mean cosines at t = 1 and 2 of an independent program.

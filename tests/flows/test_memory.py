@@ -32,7 +32,7 @@ def peak(frames):
     return int(done.stdout.split()[-1])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.optimised
 def test_memory_does_not_grow_with_the_number_of_frames():
     frame = 1_000_000 * 2 * 8

@@ -15,6 +15,7 @@ from attnflow.fields import Laws
 from attnflow.flows.methods.heun import Heun
 from attnflow.flows.sink import InMemory
 from tests import kit
+from tests.marks import graded
 
 POLE = np.array([0.0, 0.0, 1.0])
 CROWD = af.from_array(np.tile(POLE, (4096, 1)))
@@ -77,6 +78,7 @@ def test_the_scheme_has_weak_order_one(harmonic, rate):
     np.testing.assert_allclose([errors[0] / errors[1], errors[1] / errors[2]], 2.0, atol=0.15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [af.Layers(0.1, af.layer_updates.ProjectRenormalise()), af.Fixed(0.1)])
 def test_steps_have_the_law_they_should(method):
     """A coarse step, at which the scheme differs from Brownian motion by 30 standard errors: it is the scheme exactly."""
@@ -93,7 +95,7 @@ def test_steps_have_the_law_they_should(method):
     assert chi2(7).ppf(1e-4) < scatter < chi2(7).isf(1e-4)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_heun_is_brownian_motion_along_one_path():
     """The second implementation against closed forms, and strong convergence.
 
@@ -129,7 +131,7 @@ def test_a_pull_against_noise_has_the_von_mises_fisher_law():
     near(x[..., 2] ** 2, 1 - 2 * mean / a, strength * h + left)
 
 
-@pytest.mark.parametrize(("common", "slope"), [(True, 2.0), (False, 0.0)])
+@graded(("common", "slope"), [(True, 2.0), (False, 0.0)], slow=1)
 def test_common_and_independent_noise(common, slope):
     """For c = <x, y>: dE c/dt = 2 kappa (1-c)(d-2-c) with common noise, -2 kappa (d-1) c with independent noise.
 
@@ -165,6 +167,7 @@ def test_euclidean_variance_grows_as_two_kappa_t():
     assert abs(np.corrcoef(x.T)[0, 1]) < 4 / np.sqrt(4096)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [af.Layers(0.1, af.layer_updates.Project()), af.Fixed(0.1)])
 def test_no_noise_is_no_noise_bit_by_bit(method):
     plain, still = (
@@ -186,7 +189,7 @@ class Remembering(InMemory):
         self.checkpoints.append(checkpoint)
 
 
-@pytest.mark.parametrize("method", [af.Layers(0.05), af.Fixed(0.03), pytest.param(Heun(0.03), marks=pytest.mark.slow)])
+@graded("method", [af.Layers(0.05), af.Fixed(0.03), pytest.param(Heun(0.03), marks=pytest.mark.slow)], slow=1)
 def test_the_seed_fixes_the_path(method):
     """Whatever the chunk, alone or in a batch, in one go or from a checkpoint; another seed is another path."""
 
@@ -214,7 +217,7 @@ def test_the_seed_fixes_the_path(method):
     assert np.median(gap) > 0.3
 
 
-@pytest.mark.parametrize("method", [af.Fixed(0.05), pytest.param(Heun(0.05), marks=pytest.mark.slow)])
+@graded("method", [af.Fixed(0.05), pytest.param(Heun(0.05), marks=pytest.mark.slow)], slow=1)
 def test_float32_stays_float32_on_the_sphere(method):
     x = end(method, 0.2, 0.5, strength=1.0, tokens=TWELVE.astype(np.float32), seed=0)
     assert x.dtype == np.float32

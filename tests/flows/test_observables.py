@@ -12,6 +12,7 @@ from attnflow.errors import FlowFailed, InvalidInput
 from attnflow.flows.observables import fingerprint
 from attnflow.flows.outcome import Ending
 from attnflow.runs import ZarrSink
+from tests.marks import graded
 
 TOKENS = af.uniform(af.Sphere(3), n=10, seed=0)
 BATCH = af.uniform(af.Sphere(3), n=10, seed=range(3))
@@ -32,7 +33,7 @@ def clock(t, mu):
     return 2 * t
 
 
-@pytest.mark.parametrize("method", [af.Adaptive(), STEPS, af.Layers(0.1)])
+@graded("method", [af.Adaptive(), STEPS, af.Layers(0.1)], slow=1)
 def test_observables_are_those_of_the_saved_frames(method):
     watch = {"mean": af.Observable(mean, dims=("dim",)), "height": height, "clock": clock}
     flow = af.solve(FIELD, BATCH, 2.0, save=20, method=method, observe=watch, chunk=8)
@@ -46,6 +47,7 @@ def test_observables_are_those_of_the_saved_frames(method):
     np.testing.assert_array_equal(flow.dataset["clock"], np.broadcast_to(2 * flow.time.values, (3, 21)))
 
 
+@pytest.mark.slow
 def test_only_what_is_asked_for_is_kept():
     flow = af.solve(FIELD, BATCH, 2.0, save=20, observe={"mean": mean}, keep=(), method=STEPS)
     assert set(flow.dataset.data_vars) == {"mean", "masses", "place"}
@@ -62,6 +64,7 @@ def test_only_what_is_asked_for_is_kept():
     assert set(few.dataset.data_vars) == {"positions", "spread", "masses", "place"}
 
 
+@pytest.mark.slow
 def test_stop_conditions_look_at_what_is_not_kept():
     watch = {"order": lambda t, mu: jnp.linalg.norm(mean(t, mu))}
     run = {"field": af.Attention(1.0), "tokens": TOKENS, "until": 8.0, "save": 40, "method": STEPS}
@@ -113,6 +116,7 @@ def test_an_observable_that_holds_a_tracer_is_refused():
         af.solve(FIELD, TOKENS, 1.0, save=2, observe={"a": lambda t, mu: held[0] + t})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("late", "words"),
     [
@@ -223,6 +227,7 @@ def test_absent_rows_are_in_the_measure_and_say_so():
         np.testing.assert_array_equal(flow.dataset["clusters"].sel(prompt=name), alone.dataset["clusters"])
 
 
+@pytest.mark.slow
 def test_long_flows_densities_and_cells_are_observed_too():
     mf = af.meanfield
     flow = af.solve_long(af.Attention(9.0), TOKENS, observe={"mean": mean})

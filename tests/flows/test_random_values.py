@@ -7,6 +7,7 @@ import pytest
 
 import attnflow as af
 from attnflow.flows import RandomValues
+from tests.marks import graded
 
 BETA, D = 1.5, 4
 STILL = af.Perceptron(np.eye(D), outer=np.zeros((D, D)))
@@ -63,6 +64,7 @@ def test_increments_are_independent_gaussians_of_variance_h():
     assert np.abs(np.corrcoef(w.T) - np.eye(D * D)).max() < 4.5 / np.sqrt(4096)
 
 
+@pytest.mark.slow
 def test_one_token_is_brownian_motion_on_the_clock_of_the_paper():
     """m = x: E <x(tau), x(0)> = e^(-(d-1) tau / (2 d)); steps cost rate^2 tau h."""
     noise = RandomValues(af.Attention(BETA), seed=af.Along("seed", range(8192)))
@@ -71,6 +73,7 @@ def test_one_token_is_brownian_motion_on_the_clock_of_the_paper():
     near(x[:, -1, 0, 0], np.exp(-rate), rate**2 * 0.05)
 
 
+@pytest.mark.slow
 def test_the_overlap_has_the_drift_and_the_variance_of_its_generator():
     """With s_ij = <m_i, m_j>: dR/dt has mean D = [(d-2+R^2) s_12 - (d-1) R (s_11+s_22)/2]/d, and
     d<R> = (1-R^2)(s_11+s_22-2R s_12)/d dt. R - R(0) - sum D h is a martingale up to O(h); its variance is that of <R>.
@@ -94,7 +97,7 @@ def test_the_overlap_has_the_drift_and_the_variance_of_its_generator():
     near(left**2, h * spread.sum(axis=1).mean(), h * until * spread.mean())
 
 
-@pytest.mark.parametrize("size", [pytest.param((2.0, 8, 2048), marks=pytest.mark.slow), (1.0, 4, 1024)])
+@graded("size", [pytest.param((2.0, 8, 2048), marks=pytest.mark.slow), (1.0, 4, 1024)], slow=1)
 def test_layers_with_random_values_converge_to_it_in_law(size):
     """Mean and variance of an overlap at tau = 1.
 
@@ -116,6 +119,7 @@ def test_layers_with_random_values_converge_to_it_in_law(size):
     assert one.mean() - 0.2 > 10 * error
 
 
+@pytest.mark.slow
 def test_in_a_specification_with_random_queries_and_keys_and_in_a_batch():
     """Q and K are drawn afresh for every layer, so the noise of a layer sees its own; a member is itself alone."""
     from attnflow.runs import parse_spec

@@ -10,6 +10,7 @@ import pytest
 import attnflow as af
 from attnflow.fields.perceptron import Perceptron
 from tests import kit
+from tests.marks import graded
 
 EPS = np.finfo(float).eps
 DIM, WIDTH, KNOTS, UNTIL = 3, 6, 5, 1.0
@@ -35,7 +36,7 @@ def smooth():
 
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
 @pytest.mark.parametrize("shared", [True, False])
-@pytest.mark.parametrize("outer", [True, False])
+@graded("outer", [True, False], fast=1)
 def test_layers_of_a_perceptron_are_the_resnet(activation, shared, outer):
     layers, step = 20, 0.1
     width = WIDTH if outer else DIM
@@ -118,6 +119,7 @@ def test_distance_to_the_flow_is_below_the_classical_bound(layer_errors, exact):
         assert error > bound / 1000
 
 
+@pytest.mark.slow
 def test_runge_kutta_keeps_order_four_across_the_knots(exact):
     """The weights have kinks in time; steps end there, so the order is that of smooth weights (2 across a kink)."""
     steps = UNTIL / np.array([15, 31, 63])  # not the distance of the knots: shortened to 1/16, 1/32, 1/64
@@ -127,6 +129,7 @@ def test_runge_kutta_keeps_order_four_across_the_knots(exact):
     assert errors[-1] < 1e-5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scale", "order"), [(1.0, 0.5), (-0.5, 0.0)])
 def test_layers_drawn_independently_do_not_converge_to_a_flow_of_their_own(scale, order):
     """Networks of L and 2L layers with independent weights differ by order 1/2 in h, not 1, with residuals h g;
@@ -152,6 +155,7 @@ def test_layers_drawn_independently_do_not_converge_to_a_flow_of_their_own(scale
     assert abs(measured - order) < 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("update", "low", "high", "last"),
     [

@@ -20,6 +20,7 @@ from attnflow.runs import execute, load_spec, parse_spec, resume
 from attnflow.runs.plugins import load
 from attnflow.runs.store import ZarrSink
 from tests.kit import end, frames
+from tests.marks import graded
 
 TOKENS = af.uniform(af.Sphere(3), n=6, seed=0)
 VALUES = np.random.default_rng(1).standard_normal((3, 3, 3))
@@ -65,7 +66,7 @@ def exact():
     return unit(x.reshape(-1, 3))
 
 
-@pytest.mark.parametrize("name", RULES)
+@graded("name", RULES, fast=1)
 def test_orders(name):
     """Halving the step divides the error by 2^order: across jumps, with stops that no step divides.
 
@@ -97,7 +98,7 @@ def test_against_plain_numpy(name):
     np.testing.assert_allclose(found, x, atol=1e-14)
 
 
-@pytest.mark.parametrize("name", ["adams-bashforth", "smoothed"])
+@graded("name", ["adams-bashforth", "smoothed"], slow=1)
 def test_memory_leaves_no_trace(name, monkeypatch):
     """Chunks, slices of single steps, continuing and cancelling: equal bit by bit, in a batch."""
     method, batch = af.Fixed(0.04, RULES[name][0]), af.uniform(af.Sphere(3), n=6, seed=range(2))
@@ -117,6 +118,7 @@ def test_memory_leaves_no_trace(name, monkeypatch):
     np.testing.assert_allclose(alone.positions.values, whole.positions.values[1], atol=1e-13)
 
 
+@pytest.mark.slow
 def test_backwards_stops_and_float32():
     there = af.advance(JUMPING, TOKENS, 0.0, 1.0, af.Fixed(0.002, AdamsBashforth()))
     back = af.advance(JUMPING, there, 1.0, 0.0, af.Fixed(0.002, AdamsBashforth()))
@@ -161,6 +163,7 @@ def test_derivatives_pass_the_memory():
     assert abs(reverse - forward) < 1e-13
 
 
+@pytest.mark.slow
 def test_noise_with_memory():
     """kappa = 0 is the flow without noise, bit by bit, and a seed fixes the path."""
     method = af.Fixed(0.05, AdamsBashforth())
@@ -189,6 +192,7 @@ method = { name = "fixed", step = 0.02, rule = { name = "NAME" } }
 """
 
 
+@pytest.mark.slow
 def test_a_rule_of_a_file_survives_a_crash(tmp_path, monkeypatch):
     """A run of the user's file that died after a chunk goes on to the same numbers; the memory is in the checkpoint."""
     (tmp_path / "run.toml").write_text(SPEC.replace("NAME", "smoothed"))

@@ -12,6 +12,7 @@ from attnflow.fields.timed import breaks, piece
 from attnflow.fields.weights import Constant
 from attnflow.flows.methods.heun import Heun
 from tests.kit import end, frames
+from tests.marks import graded
 
 BETA = 2.0
 TOKENS = af.uniform(af.Sphere(3), n=6, seed=0)
@@ -97,7 +98,7 @@ def test_fixed_steps_keep_order_four_across_jumps():
     assert error(0.027, save=7) < 2 * errors[-1]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_heun_keeps_order_two_across_jumps():
     """Without noise; in `solve` and in `advance`, where reverse mode agrees with central differences."""
     exact = scipy_legs(0.3)
@@ -123,6 +124,7 @@ def test_heun_keeps_order_two_across_jumps():
     assert abs(both(VALUES)[1][1, 0, 2] - slope) < 1e-8  # truncation 1e-10 times third derivatives
 
 
+@pytest.mark.slow
 def test_adaptive_steps_stop_at_jumps():
     """Saved times are jumps, and chunks end there: the end of a chunk must not look at the next weights either.
 
@@ -135,7 +137,7 @@ def test_adaptive_steps_stop_at_jumps():
     assert flow.steps["rejected"] <= flow.steps["accepted"] / 2 < 16, flow.steps
 
 
-@pytest.mark.parametrize(("method", "tolerance"), [(af.Fixed(0.01), 1e-6), (af.Adaptive(1e-10, 1e-12), 1e-8)])
+@graded(("method", "tolerance"), [(af.Fixed(0.01), 1e-6), (af.Adaptive(1e-10, 1e-12), 1e-8)], fast=1)
 def test_backwards_is_back(method, tolerance):
     """RK4 at 0.01 is off by (0.3 / 10)^4 times a constant of order one; what comes back is off by less than twice that."""
     there = af.advance(jumping(0.3), TOKENS, 0.0, 1.2, method)
@@ -150,6 +152,7 @@ SMOOTH = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMOOTH)
 def test_layers_converge_to_the_flow_of_smooth_weights(name):
     """Order 1: the error at h over that at h/2 is 2 + O(h)."""

@@ -16,6 +16,7 @@ from attnflow.errors import FlowFailed, InvalidInput
 from attnflow.flows.outcome import Ending
 from tests.flows.fields import TRACES, Breaking, Counting, Slow
 from tests.kit import end, frames
+from tests.marks import graded
 
 TOKENS = af.uniform(af.Sphere(3), n=12, seed=0)
 
@@ -40,9 +41,7 @@ def test_recorded_speed_and_spread():
         assert abs(flow.dataset["spread"].values[k] - af.observe.spread(tokens)) < 1e-15
 
 
-@pytest.mark.parametrize(
-    "method", [af.Adaptive(), pytest.param(af.Fixed(0.05), marks=pytest.mark.slow), af.Layers(0.05)]
-)
+@graded("method", [af.Adaptive(), pytest.param(af.Fixed(0.05), marks=pytest.mark.slow), af.Layers(0.05)], slow=2)
 def test_chunks_and_schedules_do_not_move_frames(method):
     """The same times, saved in chunks of 2 or at once: equal bit by bit."""
     large, small = (
@@ -61,6 +60,7 @@ def test_fixed_equals_advance():
     )
 
 
+@pytest.mark.slow
 def test_a_batch_equals_its_members():
     tokens = af.uniform(af.Sphere(3), n=12, seed=range(2))
     field = af.Attention(af.Along("beta", [1.0, 6.0]))
@@ -78,7 +78,7 @@ def test_a_batch_equals_its_members():
     assert flow.clusters()["count"].dims == ("beta", "seed", "time")
 
 
-@pytest.mark.parametrize("method", [af.Adaptive(), pytest.param(af.Fixed(0.1), marks=pytest.mark.slow), af.Layers(0.1)])
+@graded("method", [af.Adaptive(), pytest.param(af.Fixed(0.1), marks=pytest.mark.slow), af.Layers(0.1)], fast=2)
 def test_slices_of_single_steps(method, monkeypatch):
     """Members of a batch reach the end of a chunk after different numbers of slices; where they are cut is no matter."""
     tokens, field = af.uniform(af.Sphere(3), n=12, seed=range(2)), af.Attention(af.Along("beta", [0.5, 20.0]))
@@ -214,6 +214,7 @@ def test_standing_still_apart_is_frozen():
     assert moving.resolved.values.all()
 
 
+@pytest.mark.slow
 def test_failure_is_an_outcome():
     with pytest.raises(FlowFailed, match="near t = ") as caught:
         af.solve(Breaking(), TOKENS, 3.0, save=30, chunk=4, keep=["positions"])

@@ -17,6 +17,7 @@ from attnflow.flows.outcome import Ending
 from attnflow.runs import execute, parse_spec
 from attnflow.runs.registry import REGISTRY
 from tests.kit import frames
+from tests.marks import graded
 
 TOKENS = af.uniform(af.Sphere(3), n=6, seed=0)
 FIELD = af.Attention(4.0)
@@ -58,7 +59,7 @@ def exact(jumps):
 @pytest.mark.parametrize(
     "name", [*QUICK, *(pytest.param(n, marks=pytest.mark.slow) for n in ("implicit-euler", "half"))]
 )
-@pytest.mark.parametrize("field", [FIELD, JUMPING], ids=["steady", "jumping"])
+@graded("field", [FIELD, JUMPING], ids=["steady", "jumping"], slow=1)
 def test_solvers_agree(name, field):
     """With SciPy's Dormand-Prince 8 at 1e-11, at saved times within steps and across jumps of the field.
 
@@ -72,6 +73,7 @@ def test_solvers_agree(name, field):
     assert flow.steps["rejected"] <= 2 + flow.steps["accepted"] / 2
 
 
+@pytest.mark.slow
 def test_the_default_is_dormand_prince_8():
     default, given = (
         af.solve(JUMPING, TOKENS, 1.2, save=5, method=af.Adaptive(solver=solver), keep=["positions"])
@@ -82,7 +84,7 @@ def test_the_default_is_dormand_prince_8():
     assert default.steps == given.steps
 
 
-@pytest.mark.parametrize("name", ["tsit5", "heun", pytest.param("kvaerno5", marks=pytest.mark.slow)])
+@graded("name", ["tsit5", "heun", pytest.param("kvaerno5", marks=pytest.mark.slow)], slow=1)
 def test_a_cut_leaves_no_trace(name):
     """A flow that is continued, and one that is cancelled in its middle, equal one that went through: bit by bit."""
     method, batch = adaptive(name, 1e-6), af.uniform(af.Sphere(3), n=6, seed=range(3))

@@ -11,6 +11,7 @@ from attnflow.kernels import Exponential
 from attnflow.observe import interaction_energy, total_energy
 from attnflow.sums import Circle, Tiled
 from tests.kit import frames
+from tests.marks import graded
 
 EPS = np.finfo(float).eps
 SIZES = (4, 12, 4)
@@ -33,7 +34,7 @@ FIELDS = {
 }
 
 
-@pytest.mark.parametrize("name", ["causal", *(pytest.param(n, marks=pytest.mark.slow) for n in ("ngpt", "sum"))])
+@graded("name", ["causal", *(pytest.param(n, marks=pytest.mark.slow) for n in ("ngpt", "sum"))], slow=1)
 def test_members_go_as_they_would_alone(name):
     """Positions, speeds, spreads and energies to rounding, and the same steps.
 
@@ -60,7 +61,7 @@ def test_members_go_as_they_would_alone(name):
 OWN, COMMON = (af.Brownian(0.1, common, 3) for common in (False, True))
 
 
-@pytest.mark.parametrize(
+@graded(
     ("method", "noise"),
     [
         pytest.param(af.Layers(0.1), None, id="None-Layers"),
@@ -69,6 +70,7 @@ OWN, COMMON = (af.Brownian(0.1, common, 3) for common in (False, True))
         pytest.param(af.Layers(0.1), COMMON, id="common-Layers", marks=pytest.mark.slow),
         pytest.param(af.Heun(0.25), OWN, id="own-Heun", marks=pytest.mark.slow),
     ],
+    slow=2,
 )
 def test_other_methods_and_noise(method, noise):
     field, systems = FIELDS["sum"], prompts()
@@ -80,6 +82,7 @@ def test_other_methods_and_noise(method, noise):
     np.testing.assert_allclose(rows, rows[:1].repeat(3, axis=0), atol=40 * EPS)  # absent rows stay
 
 
+@pytest.mark.slow
 def test_layers_of_mix_and_rescaled_flows():
     for field in (
         af.norms.Mix(af.Attention(2.0), 0.25),
@@ -101,6 +104,7 @@ def test_sinkhorn_iterates_as_often_as_alone():
         np.testing.assert_allclose(found[k, : alone.n], field.velocity(alone), atol=100 * EPS)
 
 
+@pytest.mark.long
 def test_an_absent_row_is_not_a_test_particle():
     """Mass 0 rules series out, and a neighbour list; an absent row does not, also under a causal mask."""
     n = 3000
@@ -161,6 +165,7 @@ def test_what_absent_rows_see_is_not_looked_at():
     assert [bool(trusted) for trusted in answers()] == [False, True, False, True]
 
 
+@pytest.mark.long
 def test_observables_leave_absent_rows_out():
     systems = prompts()
     together, beta = batch(systems), 2.0

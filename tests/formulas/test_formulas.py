@@ -15,6 +15,7 @@ def test_every_public_function_declares_its_domain_and_has_an_oracle(room):
     assert {name.split(".")[1] for name in oracles(room)} == declared
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_formula_agrees_with_the_table_of_its_oracle(name):
     room = name.split(".")[0]

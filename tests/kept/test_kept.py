@@ -18,6 +18,7 @@ import pytest
 import attnflow as af
 from attnflow.errors import InvalidInput, RunError
 from tests.kept import write
+from tests.marks import graded
 from tests.runs.kinds import KINDS, LATER
 
 ARCHIVE = Path(__file__).with_name("4bf48d24.tar.xz")
@@ -74,7 +75,7 @@ def all_or_slow(kinds):
     return [kind if kind == kinds[0] else pytest.param(kind, marks=pytest.mark.slow) for kind in kinds]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@graded("kind", KINDS, fast=4)
 def test_finished_and_extended_runs_open_and_verify(archive, kind):
     states = ["finished", "extended"] if kind in LATER else ["finished"]
     rows = [opened(archive / "runs" / kind / state).sizes for state in states]
@@ -82,14 +83,14 @@ def test_finished_and_extended_runs_open_and_verify(archive, kind):
         assert max(rows[1].values()) >= max(rows[0].values())
 
 
-@pytest.mark.parametrize("kind", all_or_slow(KINDS))
+@graded("kind", all_or_slow(KINDS), slow=6)
 def test_killed_runs_resume(archive, copied, kind):
     path = copied(f"runs/{kind}/killed")
     af.runs.resume(path)
     assert_close(opened(path), opened(archive / "runs" / kind / "finished"), TOLERANCE.get(kind, OTHERWISE))
 
 
-@pytest.mark.parametrize("kind", all_or_slow([kind for kind in KINDS if kind in LATER]))
+@graded("kind", all_or_slow([kind for kind in KINDS if kind in LATER]), fast=3)
 def test_finished_runs_extend(archive, copied, kind):
     path = copied(f"runs/{kind}/finished")
     af.runs.extend(path, LATER[kind])
@@ -123,6 +124,7 @@ def test_a_run_with_figures_and_a_report_verifies(archive):
     assert (path / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
+@pytest.mark.slow
 def test_work_made_in_python_is_found_and_resumed(archive, tmp_path):
     for name in ("python", "python-killed"):
         shutil.copytree(archive / name, tmp_path / name)
@@ -150,6 +152,7 @@ def test_half_done_sweeps_end_as_finished_ones(archive, copied, source):
     assert_close(sweep.dataset.load(), finished.dataset.load())
 
 
+@pytest.mark.slow
 def test_clustered_tokens_keep_their_number(tmp_path):
     """Up to this version `n = 6` around three centres were 18 tokens; runs stay what they are, sweeps say what to do."""
     with tarfile.open(ARCHIVE.with_name("clustered.tar.xz")) as tar:
@@ -215,13 +218,15 @@ STUDIES = ["cube", "dodecahedron", "branch", "circle-5"]
 HOURS = ["circle-3", "circle-4", "circle-6"]
 
 
-@pytest.mark.parametrize(
+@graded(
     "name",
     [
         *CERTIFICATES,
         *(pytest.param(name, marks=pytest.mark.slow) for name in STUDIES),
         *(pytest.param(name, marks=pytest.mark.long) for name in HOURS),
     ],
+    fast=6,
+    slow=10,
 )
 def test_certificates_are_confirmed(archive, name):
     path = archive / "certificates" / f"{name}.json"

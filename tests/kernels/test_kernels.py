@@ -20,6 +20,7 @@ from attnflow.kernels import (
     members_of,
 )
 from attnflow.sums import Circle, Columns, Dense, FastSphere, Harmonics, Tiled, Weights, choose
+from tests.marks import graded
 
 EPS = np.finfo(float).eps
 
@@ -103,7 +104,7 @@ def _expansion(kernel, d, degree):
     return kernel.expansion(d, degree)
 
 
-@pytest.mark.parametrize(
+@graded(
     ("kernel", "d", "want"),
     [
         (Polynomial(2), 3, [1 / 3, 0, 2 / 3]),  # s^2 = (P_0 + 2 P_2)/3
@@ -113,6 +114,7 @@ def _expansion(kernel, d, degree):
         (Polynomial(2, 1.0), 3, [1 / 4 + 1 / 12, 1 / 2, 1 / 6]),
         (Cosine(), 5, [0, 1]),
     ],
+    fast=3,
 )
 def test_polynomials_have_their_classical_coefficients(kernel, d, want):
     found = expansion(kernel, d, 6)
@@ -121,7 +123,7 @@ def test_polynomials_have_their_classical_coefficients(kernel, d, want):
     assert kernel.needed_degree(d, 1e-10)[0] == len(want) - 1
 
 
-@pytest.mark.parametrize("d", [2, 3, 4, 6])
+@graded("d", [2, 3, 4, 6], fast=1)
 @pytest.mark.parametrize("beta", [0.0, 1.0, 20.0])
 def test_quadrature_finds_the_expansion_of_the_exponential(d, beta):
     by_nodes, exact = expansion(Profile(steep, number=beta), d, 40), expansion(Exponential(beta), d, 40)
@@ -151,9 +153,10 @@ QUICK = {(False, 2, False), (True, 3, False), (False, 3, True)}
 CASES = [(name, d, causal) for name in SMOOTH for d in (2, 3, 4) for causal in (False, True)]
 
 
-@pytest.mark.parametrize(
+@graded(
     ("name", "d", "causal"),
     [c if (SMOOTH[c[0]].is_signed, *c[1:]) in QUICK else pytest.param(*c, marks=pytest.mark.slow) for c in CASES],
+    slow=2,
 )
 def test_every_series_takes_a_kernel_with_an_expansion(name, d, causal):
     """Off by at most what the sum states, which is at most the tolerance.
@@ -184,7 +187,7 @@ def test_every_series_takes_a_kernel_with_an_expansion(name, d, causal):
 
 
 @pytest.mark.usefixtures("choices_of_a_cpu")
-@pytest.mark.parametrize("d", [2, 3])
+@graded("d", [2, 3], slow=1)
 def test_the_series_is_chosen_and_gives_the_velocity_of_tiles(d):
     tokens = af.uniform(af.Sphere(d), n=6000, seed=0)
     for kernel, normaliser in ((learned(), None), (Polynomial(4), af.Unnormalised())):
@@ -196,7 +199,7 @@ def test_the_series_is_chosen_and_gives_the_velocity_of_tiles(d):
         assert np.abs(fast[:40] - field.velocity(tokens, at=tokens.positions[:40])).max() < 1e-8
 
 
-@pytest.mark.parametrize("normaliser", [None, af.Unnormalised(), af.Hardmax(), af.Sinkhorn()])
+@graded("normaliser", [None, af.Unnormalised(), af.Hardmax(), af.Sinkhorn()], fast=2)
 def test_a_gaussian_on_the_sphere_is_the_exponential(normaliser):
     tokens = af.uniform(af.Sphere(3), n=12, seed=4)
     one, other = (
@@ -234,6 +237,7 @@ def test_batches_and_derivatives():
     assert len(members_of(Gaussian(af.Along("beta", [1.0, 1.0], labels=[0, 1])))) == 1
 
 
+@pytest.mark.slow
 def test_parameters_of_a_learned_kernel_have_derivatives_through_a_series():
     tokens = af.uniform(af.Sphere(2), n=40, seed=0)
     kernel = learned()
@@ -251,6 +255,7 @@ def test_parameters_of_a_learned_kernel_have_derivatives_through_a_series():
     assert np.abs(exact).max() > 1e-3
 
 
+@pytest.mark.slow
 def test_clusters_are_linked_within_the_range_of_a_gaussian():
     """In R^2, without a `scale`: beta^(-1/2), which joins what is 0.4 apart at beta = 4 and not at beta = 9."""
     x = np.array([[0.0, 0.0], [0.4, 0.0], [5.0, 0.0]])
@@ -274,13 +279,14 @@ def test_clusters_are_linked_within_the_range_of_a_gaussian():
         assert still.clusters()["count"].values.tolist() == [count, count]
 
 
-@pytest.mark.parametrize(
+@graded(
     ("kernels", "rule", "made"),
     [
         ((Gaussian(4.0), learned()), None, FastSphere(1e-3, 16)),
         ((Polynomial(3, 0.5), Cosine()), af.Unnormalised(), Harmonics(1e-3, 16, 3)),
     ],
     ids=["positive", "signed"],
+    slow=1,
 )
 def test_float32(kernels, rule, made):
     tokens = af.uniform(af.Sphere(3), n=40, seed=0)
@@ -307,9 +313,7 @@ def is_trusted(made, kernel, x, keys):
     return made.trusted(given, scale, jnp.abs(sums[:, 0]))
 
 
-@pytest.mark.parametrize(
-    "made", [af.sums.FastSphere(1e-8, 64), af.sums.Harmonics(1e-8, 64, 3)], ids=["fast", "harmonics"]
-)
+@graded("made", [af.sums.FastSphere(1e-8, 64), af.sums.Harmonics(1e-8, 64, 3)], ids=["fast", "harmonics"], slow=1)
 @pytest.mark.parametrize("level", [-300.0, 300.0])
 def test_trust_does_not_depend_on_the_size_of_a_kernel(made, level):
     """K and e^300 K are one softmax: trusted at the tokens, and not where a query sees e^(-80) of that."""

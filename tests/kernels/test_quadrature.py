@@ -13,6 +13,7 @@ from attnflow.kernels.polynomials import angles_and_nodes, legendre
 from attnflow.kernels.quadrature import by_quadrature
 from attnflow.special.degrees import degree_weights
 from attnflow.sums import Circle, Tiled
+from tests.marks import graded
 
 EPS = np.finfo(float).eps
 POWERS, OFFSETS = (1, 2, 3, 5), np.array([0.0, 0.5, 1.0])
@@ -48,7 +49,7 @@ def test_polynomials_are_right_to_the_last_digit(d):
     np.testing.assert_allclose(found[:, some], table, rtol=EPS, atol=1e-32)
 
 
-@pytest.mark.parametrize("degree", [16, 48, 64, 128, 256, 512])
+@graded("degree", [16, 48, 64, 128, 256, 512], fast=2)
 def test_nothing_is_left_beyond_a_polynomial(degree):
     """Coefficients beyond the power, which are 0, are smaller than the noise; none is found beyond the last degree."""
 
@@ -65,6 +66,7 @@ def test_nothing_is_left_beyond_a_polynomial(degree):
         assert (found.noise < 1.3 * (degree + 1) * (4 + 4 * power) * EPS).all()  # |K| <= 1, |K'| <= power, mean |cos|
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("d", "degree"), [(2, 512), (3, 256), (5, 256)])
 def test_the_noise_bounds_the_errors_of_a_steep_kernel(d, degree):
     """The closed form has p_k by quotients of Bessel functions. Rounding <x, y> by half a unit changes K by beta/2."""
@@ -82,10 +84,11 @@ def test_the_noise_bounds_the_errors_of_a_steep_kernel(d, degree):
         assert rest - exact[degree + 65 :].sum() - 64 * found.noise <= found.rest <= rest + 64 * found.noise
 
 
-@pytest.mark.parametrize(
+@graded(
     ("kernel", "normaliser", "degree"),
     [(Polynomial(3, 0.5), af.Unnormalised(), 256), (Steep(1000.0), af.Softmax(), 256)],
     ids=["polynomial", "steep"],
+    slow=1,
 )
 def test_velocities_by_many_degrees_are_those_of_tiles(kernel, normaliser, degree):
     tokens = af.uniform(af.Sphere(2), n=200, seed=1)

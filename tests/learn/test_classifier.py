@@ -8,6 +8,7 @@ import pytest
 import attnflow as af
 from attnflow import learn
 from attnflow.errors import InvalidInput
+from tests.marks import graded
 
 READOUT = np.array([[1.0, 0.0, 0.3], [0.2, -1.0, 0.5], [0.0, 0.4, -0.7]])
 POINTS = np.random.default_rng(5).standard_normal((9, 2))
@@ -53,7 +54,7 @@ def test_points_on_their_way():
     np.testing.assert_allclose(af.advance(classifier.field, tokens, 0.25, 0.5, af.Fixed(0.25)).positions, frames[2])
 
 
-@pytest.mark.parametrize(
+@graded(
     ("method", "options"),
     [
         (af.Layers(0.25), {"smooth": False}),
@@ -62,6 +63,7 @@ def test_points_on_their_way():
         (af.Fixed(0.25), {"shared": True}),
     ],
     ids=["resnet", "layers", "rk4", "shared"],
+    slow=2,
 )
 def test_gradient_through_the_flow(method, options):
     classifier = rough(learn.Classifier(learn.residual_network(3, 8, 4, **options), READOUT, method=method))

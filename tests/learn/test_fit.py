@@ -29,6 +29,7 @@ def spirals():
     return start, fitted, *learn.interleaved_classes(1000, "spirals", seed=1)
 
 
+@pytest.mark.slow
 def test_the_flow_separates_two_spirals(spirals):
     start, fitted, points, labels = spirals
     assert fitted.outcome.ending is Ending.FINISHED
@@ -80,7 +81,7 @@ def test_every_round_goes_through_all_points_in_another_order():
         assert np.abs(np.sort(losses[first]) - np.sort(losses[second])).max() > 1e-3
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_circles_need_a_third_dimension():
     """A flow of the plane keeps the inner circle inside: its image cannot leave the half-plane of the outer one.
 
@@ -113,6 +114,7 @@ def test_the_seed_fixes_the_losses():
     np.testing.assert_allclose(losses[0][0], learn.cross_entropy(small(), points[chosen], labels[chosen]), rtol=1e-13)
 
 
+@pytest.mark.slow
 def test_first_step_of_adam():
     """Adam moves every weight by `rate` against the sign of its slope at first: slope / (|slope| + 1e-8)."""
     points, labels = learn.interleaved_classes(40, "moons", seed=0)

@@ -28,6 +28,7 @@ def test_heads_that_are_in_the_dictionary_are_found():
     np.testing.assert_allclose(found.values[2], value, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bias", [False, True])
 def test_the_field_is_the_fit(bias):
     found = af.fit_heads(np.sin, heads=3, tokens=4, dim=3, samples=128, residual=True, bias=bias)

@@ -71,6 +71,7 @@ def test_the_first_step_is_that_of_adam(found):
         np.testing.assert_allclose(new - old, -0.015 * slope / (np.abs(slope) + 1e-8), rtol=0, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_the_rate_decays_like_the_inverse_of_the_steps():
     """rate/(1 + k/decay) at step k; at a rate of 1e-7 slopes stay what they are to 1e-6, and both memories are equal."""
     plain, decaying = (trained(rate=1e-7, decay=decay) for decay in (None, 2.0))
@@ -146,6 +147,7 @@ def test_prompts_of_a_subspace_lie_in_one_and_are_clean():
     np.testing.assert_allclose(np.linalg.norm(together, axis=-1), 1, atol=1e-14)
 
 
+@pytest.mark.slow
 def test_layers_of_their_own_and_given_weights():
     task = learn.Clustering(dim=3, tokens=5, centres=2, layers=2)
     block = learn.attention_block(3, layers=2)

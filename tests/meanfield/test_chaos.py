@@ -122,6 +122,7 @@ def test_one_token_by_observables():
     assert found == pytest.approx(np.sqrt(np.sum(2 / k**2)), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_noise_at_the_uniform_law_grows_by_the_spectrum(field, at_uniform):
     """Nothing moves, and a unit mass at a becomes sum e^(lambda_k t) Y_k(a) Y_k; steps of relative error 1e-8."""
     np.testing.assert_allclose(at_uniform.moved[-1], at_uniform.starts.positions, atol=1e-12)
@@ -191,6 +192,7 @@ def test_the_spread_is_about_the_median():
     assert _spread(np.array([[5.0, 1.0, 2.0]]), np.array([1.0, 4.0, 2.0])) == [6.0]
 
 
+@pytest.mark.slow
 def test_observables_at_the_uniform_law_of_the_sphere():
     """(2k+1)/(k (k+1)) e^(2 lambda_k t), lambda_k = k (k+1) I_(k+1/2)/(beta I_(1/2)); rings of 4 and 5 latitudes."""
     starts = quadrature(uniform(ZonalBasis(3, 3)))

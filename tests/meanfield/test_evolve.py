@@ -13,6 +13,7 @@ from attnflow.flows.outcome import Ending
 from attnflow.meanfield.harmonics.evolve import evolve
 from attnflow.meanfield.harmonics.model import as_model
 from tests.conftest import rotation
+from tests.marks import graded
 
 SA, USA0 = af.Attention, lambda beta: af.Attention(beta, normaliser=af.Unnormalised())
 CIRCLE, SPHERE, ZONAL = mf.CircleBasis(40), mf.SphereBasis(20), mf.ZonalBasis(8, 40)
@@ -52,10 +53,11 @@ def mean_overlap(a, d):
     return np.sum(basis.weights * basis.nodes * poisson(basis, a, None))
 
 
-@pytest.mark.parametrize(
+@graded(
     ("basis", "axis", "kind"),
     [(CIRCLE, [0.6, 0.8], SA), (CIRCLE, [0.6, -0.8], USA0), (SPHERE, [0.48, 0.6, 0.64], SA), (ZONAL, None, SA)],
     ids=["circle", "circle USA0", "sphere", "zonal"],
+    slow=2,
 )
 def test_infinite_temperature_moves_uniform_laws_by_moebius_maps(basis, axis, kind):
     """beta = 0: x' = P_x m with m the mean, a conformal flow; a' = (1 - a^2) m(a)/2, on the circle m = a."""
@@ -123,7 +125,7 @@ def linear_rates(model, basis, c):
     return jax.jvp(lambda c: model.rate(basis, c), (c,), (jnp.ones_like(c),))[1] + model.diffusion(basis)
 
 
-@pytest.mark.parametrize("d", [2, 3, 8])
+@graded("d", [2, 3, 8], fast=2)
 def test_growth_rates(d):
     """The derivative at the uniform measure is diagonal, so one direction shows every rate."""
     basis, beta, kappa = AXIAL[d], 9.0, 0.01
@@ -151,7 +153,7 @@ def test_growth_along_the_flow():
 # one equation in all bases
 
 
-@pytest.mark.parametrize("full", [CIRCLE, SPHERE], ids=["circle", "sphere"])
+@graded("full", [CIRCLE, SPHERE], ids=["circle", "sphere"], fast=1)
 def test_zonal_densities_move_as_in_the_full_basis(full):
     zonal, axis = AXIAL[full.dim], np.eye(full.dim)[-1]
     s = np.linspace(-0.9, 0.9, 7)

@@ -35,6 +35,7 @@ def test_the_error_falls_exponentially_with_the_nodes():
 # exact statements
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["SA", pytest.param("USA", marks=pytest.mark.slow)])
 def test_iid_prompts_do_not_feel_the_mask(kind):
     """A start that does not depend on the place stays so, for every slope, and is the solution of `evolve`."""

@@ -7,6 +7,7 @@ from attnflow import meanfield as mf
 from attnflow import theory
 from attnflow.errors import InvalidInput, TooLarge
 from attnflow.meanfield.analysis.linearised import free_entries, linearised, rotations, stability
+from tests.marks import graded
 
 SA = af.Attention(4.0)
 USA0 = af.Attention(4.0, normaliser=af.Unnormalised())
@@ -18,7 +19,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(("basis", "field", "model"), CASES.values(), ids=CASES.keys())
+@graded(("basis", "field", "model"), CASES.values(), ids=CASES.keys(), fast=1)
 def test_uniform_law(basis, field, model):
     """k (k+d-2) (a_k/(beta a_0) - kappa); rounding is eps times the largest rate, kappa 20^2, times a few."""
     kappa, d = 0.01, basis.dim
@@ -85,6 +86,7 @@ def test_sectors_make_up_the_sphere():
     np.testing.assert_allclose(parts[0].matrix, product, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("field", [SA, af.Attention(4.0, normaliser=af.Unnormalised("USA"))], ids=["SA", "USA"])
 def test_sectors_of_softmax_and_of_other_clocks(field):
     """Sector 0 by products of matrices and by derivatives; both cut rho/Z after degree 24, where 1e-13 is left.

@@ -70,6 +70,7 @@ def test_the_distance_of_quiet_tokens_falls():
 # other bases
 
 
+@pytest.mark.slow
 def test_zonal_densities_on_the_sphere():
     """The same identities with the rates of S^2: iid prompts, the first place, a prefix alone, and powers."""
 

@@ -23,6 +23,7 @@ def usa0(beta):
     return af.Attention(beta, normaliser=af.Unnormalised())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("basis", "field"), [(EVEN, usa0(0.0)), (mf.ZonalBasis(3, 24), af.Attention(0.0))])
 def test_von_mises_fisher_at_beta_zero(basis, field):
     """At beta = 0 (XY and Heisenberg models) the state is von Mises-Fisher with m = I_{d/2}/I_{d/2-1}(m/kappa)."""
@@ -105,6 +106,7 @@ def read_density(model, basis, c):
     return _read(model, basis, _kernel(model, basis), c, c)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("beta", "clock"), [(2.0, "USA"), (2.0, None), (5e-4, "USA0"), (1e-7, "USA0")])
 def test_free_energy_is_that_of_the_pairs(beta, clock):
     """Sums over the grid, which is exact for them; also as `evolve` reads it. (e^t - 1)/beta has no cancellation."""

@@ -192,6 +192,7 @@ def poisson(cells, r):
     return np.mod(np.diff(turned), 1.0)
 
 
+@pytest.mark.slow
 def test_second_order_while_smooth():
     """At beta = 0 the flow of the Poisson kernel is its family: r' = r (1 - r^2)/2, so r^2/(1 - r^2) grows like e^t.
 

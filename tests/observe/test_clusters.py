@@ -233,6 +233,7 @@ def test_clusters_know_their_members_and_are_said_in_one_line():
     assert bare.leaders.tolist() == [1, 0, 5]
 
 
+@pytest.mark.slow
 def test_a_leader_moves_alone_and_its_cluster_follows():
     """Causal attention at beta = 9: without the others of its cluster the leader ends where it did.
 

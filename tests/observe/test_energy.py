@@ -10,6 +10,7 @@ from attnflow.fields.base import tangent_drive
 from attnflow.fields.queries import AtTokens
 from attnflow.observe.energy import NEAR, frame, renormalised_energy
 from attnflow.tokens import Measure
+from tests.marks import graded
 
 FRAME = af.in_float64(eqx.filter_jit(frame))
 GRADIENT = af.in_float64(jax.jit(jax.grad(renormalised_energy)))
@@ -85,7 +86,7 @@ def test_unnormalised_attention_is_the_gradient(clock):
     np.testing.assert_allclose(field.velocity(tokens), factor * expected, atol=1e-13 * factor)
 
 
-@pytest.mark.parametrize("normaliser", [af.Softmax(), af.Unnormalised(), af.Unnormalised("USA")])
+@graded("normaliser", [af.Softmax(), af.Unnormalised(), af.Unnormalised("USA")], fast=1)
 @pytest.mark.parametrize("beta", [0.5, 5.0])
 def test_dissipation_identity(normaliser, beta):
     """The derivative of the energy along the flow is a weighted sum of squared speeds."""
@@ -124,6 +125,7 @@ def test_batches():
 SUMS = {2: lambda: af.sums.Circle(1e-14, 48), 3: lambda: af.sums.Harmonics(1e-14, 24, 3)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", ["uniform", "opposite"])
 @pytest.mark.parametrize("d", [2, 3])
 def test_energies_by_series_at_every_beta(d, start):

@@ -3,6 +3,7 @@ import pytest
 
 import attnflow as af
 from attnflow.errors import InvalidInput
+from tests.marks import graded
 
 
 @pytest.mark.parametrize("beta", [4.0, 60.0])
@@ -25,6 +26,7 @@ def test_modes_on_the_circle_are_the_maxima_of_the_density(beta):
     assert found.labels.shape == (40,)
 
 
+@pytest.mark.slow
 def test_many_tokens_use_the_fast_sums_and_find_the_same_modes():
     """Which sum is the fastest depends on the machine; on a CPU it is the Fourier series."""
     few = af.tokens.caps(af.Sphere(2), centres=np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]), n=6000, radius=0.2)
@@ -36,7 +38,7 @@ def test_many_tokens_use_the_fast_sums_and_find_the_same_modes():
     assert np.abs(field.velocity(few, at=fast.positions)).max() <= 1e-9
 
 
-@pytest.mark.parametrize("sum", [af.sums.Tiled(), af.sums.Circle(1e-12, 64)], ids=["pairs", "series"])
+@graded("sum", [af.sums.Tiled(), af.sums.Circle(1e-12, 64)], ids=["pairs", "series"], fast=1)
 def test_modes_do_not_depend_on_the_sum(sum, monkeypatch):
     """Whatever `prepare` chooses on this machine: softmax means are off by 1e-12, so the modes are too, times |Hessian|^-1."""
     tokens = af.tokens.caps(af.Sphere(2), centres=np.array([[1.0, 0.0], [-1.0, 0.0]]), n=120, radius=0.2)

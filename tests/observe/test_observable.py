@@ -16,6 +16,7 @@ from attnflow.flows.observables import fingerprint
 from attnflow.observe.observable import maker
 from attnflow.runs import parse_spec
 from attnflow.runs.registry import REGISTRY
+from tests.marks import graded
 
 CIRCLE = af.Sphere(2)
 FIELD = af.Attention(2.0)
@@ -81,6 +82,7 @@ def test_every_observable_of_the_room_has_a_word():
     assert set(REGISTRY["observable"]) == set(WORDS)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("word", WORDS)
 def test_a_flow_reads_what_is_read_off_tokens(word, flows):
     name, one, (batch, single) = f"x{list(WORDS).index(word)}", bound(word), flows
@@ -97,7 +99,7 @@ def test_a_flow_reads_what_is_read_off_tokens(word, flows):
         assert np.shape(single.dataset[name].values[k]) == np.shape(want)
 
 
-@pytest.mark.parametrize("space", [af.Euclidean(3), af.Torus(2), af.spaces.Ellipsoid([1.0, 2.0, 3.0])])
+@graded("space", [af.Euclidean(3), af.Torus(2), af.spaces.Ellipsoid([1.0, 2.0, 3.0])], slow=2)
 def test_on_every_space(space):
     rows = jnp.asarray(ROWS[:, : space.dim])
     start = af.from_array(np.asarray(af.in_float64(space.retract)(rows)), space=space)

@@ -6,6 +6,7 @@ import pytest
 
 import attnflow as af
 from attnflow.errors import InvalidInput, TooLarge
+from tests.marks import graded
 
 N, D = 7, 3
 X = af.uniform(af.Sphere(D), n=N, seed=4).positions
@@ -57,9 +58,11 @@ def expected(name, bias, masses, everyone):
 
 
 @pytest.mark.parametrize("masses", [np.full(N, 1 / N), MASSES], ids=["equal", "unequal"])
-@pytest.mark.parametrize(
+@graded(
     ("name", "mask"),
     [(name, mask) for name in NORMALISERS for mask in MASKS if name not in ("USA", "grad") or mask == "causal"],
+    fast=1,
+    slow=13,
 )
 def test_the_matrix_is_that_of_the_field(name, mask, masses):
     """Against the definition, and sum_j A_ij V x_j against the drive; e^beta beta = 30 is the largest factor."""
@@ -118,7 +121,7 @@ def test_a_sum_that_is_cut_does_not_touch_the_matrix():
     np.testing.assert_allclose(loose, weights / weights.sum(axis=1, keepdims=True), atol=1e-14)
 
 
-@pytest.mark.parametrize("shared", [True, False], ids=["shared", "own"])
+@graded("shared", [True, False], ids=["shared", "own"], fast=1)
 def test_heads_have_a_matrix_each(shared):
     rng = np.random.default_rng(3)
     query = np.eye(D) if shared else rng.standard_normal((2, D, D))

@@ -8,6 +8,7 @@ import pytest
 import attnflow as af
 from attnflow.errors import InvalidInput
 from attnflow.tokens import Measure
+from tests.marks import graded
 
 TURN = np.linalg.qr(np.random.default_rng(1).standard_normal((3, 3)))[0]
 BASIS = np.vstack([TURN, TURN[:1]])
@@ -96,7 +97,7 @@ def test_derivatives_agree_with_differences(name, case):
     assert np.array_equal(slopes[m == 0], np.zeros((int(np.sum(m == 0)), 3)))
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@graded("name", PAIRS, fast=1)
 def test_derivatives_are_finite_everywhere(name):
     """Where all tokens coincide, where they balance, where eigenvalues vanish or coincide; compiled and batched too."""
     for tokens in CASES.values():

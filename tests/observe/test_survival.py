@@ -64,6 +64,7 @@ COVERAGE, REPLICATES, SEEDS, LEVEL = 0.9, 1500, 40, 1e-4
 """Fixed before the first run. A share that is right misses the bounds below with probability LEVEL/2 each."""
 
 
+@pytest.mark.slow
 def test_known_censored_exponentials():
     """Mean 2, ends of observation uniform in (0, 5): every interval holds the truth as often as it says.
 

@@ -48,6 +48,7 @@ def attnflow(site, where, *arguments):
     return subprocess.run(command, cwd=where, env=environment, capture_output=True, text=True)
 
 
+@pytest.mark.long
 def test_its_experiments_are_listed_and_carried_out(site, tmp_path):
     listed = attnflow(site, tmp_path, "experiments")
     assert listed.returncode == 0

@@ -58,6 +58,7 @@ def test_the_kernel_and_the_mask_agree_with_numpy():
     np.testing.assert_allclose(masked, plain(x, forget=0.7), atol=1e-14)
 
 
+@pytest.mark.slow
 def test_a_run_from_toml_with_the_plugins_is_resumed_bit_by_bit(tmp_path):
     plugins = [HERE / "kernel.py", HERE / "mask.py"]
     file = tmp_path / "mine.toml"
@@ -76,6 +77,7 @@ def test_a_run_from_toml_with_the_plugins_is_resumed_bit_by_bit(tmp_path):
     assert open_run(run.path, plugins=plugins).dims == ("power",)
 
 
+@pytest.mark.slow
 def test_the_mask_gets_the_prefix_sums():
     """Softmax under a causal mask that is not the package's, by moments of prefixes: O(n) steps, the same numbers."""
     for d in (2, 3):
@@ -92,6 +94,7 @@ def test_the_mask_gets_the_prefix_sums():
         af.Attention(9.0, mask=Forgetful(strict=True), sum=af.sums.Harmonics(1e-8, 64, 3)).velocity(tokens)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("choices_of_a_cpu")
 @pytest.mark.parametrize("space", [af.Sphere(3), af.Euclidean(3)], ids=str)
 def test_the_sum_is_chosen_where_it_is_cheapest_and_agrees_with_tiles(space):
@@ -154,6 +157,7 @@ def test_what_is_no_sum_is_not_considered(tmp_path):
         load([file])
 
 
+@pytest.mark.slow
 def test_a_learned_kernel_is_trained_through_the_flow():
     """Gradient descent on the network of a kernel, through `advance`: the loss goes down."""
     learned = load([HERE / "kernel.py"]).loaded[0].module.Learned

@@ -70,6 +70,7 @@ def test_it_goes_on_bit_for_bit(spec, tmp_path):
         extend(run.path, 30, plugins=[FILE])
 
 
+@pytest.mark.slow
 def test_the_command_line_executes_reports_resumes_after_a_kill_and_extends_it(spec, tmp_path):
     done = attnflow("run", "gossip.toml", "--plugin", FILE, "--out", "whole", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -90,6 +91,7 @@ def test_the_command_line_executes_reports_resumes_after_a_kill_and_extends_it(s
     assert json.loads((tmp_path / "cut" / "manifest.json").read_text())["steps"] == {"meetings": 40}
 
 
+@pytest.mark.slow
 def test_work_and_specifications_travel_with_the_text_of_the_file(spec, tmp_path):
     for value in (spec, spec.work, spec.work.checked()):
         content = pickle.dumps(value)

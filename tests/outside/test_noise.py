@@ -10,6 +10,7 @@ import pytest
 import attnflow as af
 from attnflow.runs import ZarrSink, execute, load_spec, resume
 from attnflow.runs.plugins import load
+from tests.marks import graded
 
 FILE = Path(__file__).parent / "noise.py"
 Tumble = load([FILE]).loaded[0].module.Tumble
@@ -38,7 +39,7 @@ def still(d):
     return af.Perceptron(np.eye(d), outer=np.zeros((d, d)))
 
 
-@pytest.mark.parametrize("method", [af.Fixed(0.01), pytest.param(af.Heun(0.02), marks=pytest.mark.slow)])
+@graded("method", [af.Fixed(0.01), pytest.param(af.Heun(0.02), marks=pytest.mark.slow)], slow=1)
 def test_it_turns_all_tokens_together_and_each_is_brownian_motion(method):
     """E <x(T), x(0)> = e^(-(d-1) kappa |m|^2 T), and overlaps are kept: with r = 2 kappa |m|^2, r T h on average.
 
@@ -60,6 +61,7 @@ def test_it_turns_all_tokens_together_and_each_is_brownian_motion(method):
     assert abs(np.exp(-2 * kappa * until) - np.exp(-rate * until)) > 2 * error  # the factor |m|^2 is seen
 
 
+@pytest.mark.slow
 def test_it_is_a_word_of_specifications_and_its_runs_resume_bit_by_bit(tmp_path, monkeypatch):
     (tmp_path / "spec.toml").write_text(SPEC)
     spec = load_spec(tmp_path / "spec.toml", plugins=[FILE])
@@ -82,7 +84,7 @@ def test_it_is_a_word_of_specifications_and_its_runs_resume_bit_by_bit(tmp_path,
     assert np.array_equal(mine.positions.values, whole["positions"].values)
 
 
-@pytest.mark.parametrize("method", [af.Layers(0.1), af.Fixed(0.07), af.Alternate(0.1)], ids=lambda m: type(m).__name__)
+@graded("method", [af.Layers(0.1), af.Fixed(0.07), af.Alternate(0.1)], ids=lambda m: type(m).__name__, slow=2)
 def test_a_flow_that_goes_on_is_that_of_one_call(method):
     given = {"field": PUSHED, "tokens": FIVE, "method": method, "noise": Tumble(0.3, 1)}
     times = np.array([0.3, 0.8, 1.0])
@@ -93,6 +95,7 @@ def test_a_flow_that_goes_on_is_that_of_one_call(method):
     np.testing.assert_allclose(pure, first.positions.values[-1], atol=1e-13)
 
 
+@pytest.mark.slow
 def test_prompts_of_unequal_length_seeds_and_float32_in_one_batch():
     """A member of the batch is the prompt alone with its seed, and absent rows stay."""
     short = af.Tokens(FIVE.positions[:3], space=FIVE.space)
@@ -118,6 +121,7 @@ def test_prompts_of_unequal_length_seeds_and_float32_in_one_batch():
     assert 0.2 < size[0] / size[1] < 5
 
 
+@pytest.mark.slow
 def test_derivatives_with_respect_to_kappa():
     """Of a mean over 32 seeds, in both modes, against central differences: h^2 and eps/h."""
 

@@ -31,6 +31,7 @@ save = { name = "evenly", count = 6 }
 """
 
 
+@pytest.mark.slow
 def test_a_run_of_a_plugin_with_figures(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(console, "use_compilation_cache", lambda: None)
@@ -47,6 +48,7 @@ def test_a_run_of_a_plugin_with_figures(tmp_path, monkeypatch):
         plots.plot(open_run("run"))
 
 
+@pytest.mark.long
 def test_flow_map_noise_and_stability():
     space, rng = Rotations(), np.random.default_rng(0)
     tokens, points = af.uniform(space, n=6, seed=0), space.sample(rng, 3)
@@ -73,6 +75,7 @@ def test_flow_map_noise_and_stability():
     assert abs(trace.mean() - np.exp(-kappa * until)) < 4 * trace.std() / 64 + kappa**2 * until * 0.005 * 4
 
 
+@pytest.mark.slow
 def test_distance_and_clusters():
     space, rng = Rotations(), np.random.default_rng(1)
     x, y = space.sample(rng, 8), space.sample(rng, 8)

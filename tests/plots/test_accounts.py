@@ -4,6 +4,7 @@ import pytest
 
 from attnflow import plots
 from attnflow.flows import Driven
+from tests.marks import graded
 from tests.runs.kinds import in_memory
 
 FIGURES = {
@@ -14,7 +15,7 @@ FIGURES = {
 }
 
 
-@pytest.mark.parametrize("kind", FIGURES)
+@graded("kind", FIGURES, fast=1)
 def test_an_account_has_its_figures_and_numbers(kind):
     result = in_memory(kind)
     account = plots.report.checked_account(result.account())

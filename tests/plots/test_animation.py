@@ -20,6 +20,7 @@ from attnflow.plots.player import player_data
 from attnflow.plots.scenes import lighter
 from attnflow.plots.ticks import FIRST, LAST, even_ticks, long_ticks
 from attnflow.plots.times import Scale, TimeAxis
+from tests.marks import graded
 
 SHORT = {"seconds": 3.0, "fps": 4, "width": 240}
 
@@ -183,7 +184,7 @@ def test_a_value_that_is_not_known_keeps_its_time():
         assert np.all(np.diff(panel["x"]) > 0)
 
 
-@pytest.mark.parametrize("basis", [CircleBasis(16), SphereBasis(16)], ids=lambda basis: type(basis).__name__)
+@graded("basis", [CircleBasis(16), SphereBasis(16)], ids=lambda basis: type(basis).__name__, fast=1)
 def test_a_density_moves(basis, tmp_path):
     flow = evolve(af.Attention(4.0), perturbed(basis, 1, 0.1), 0.1, save=3)
     made = plots.animate(flow, tmp_path / "a.gif", **SHORT)

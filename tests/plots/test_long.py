@@ -48,6 +48,8 @@ def data(request):
     return request.getfixturevalue(request.param)
 
 
+@pytest.mark.long
+@pytest.mark.slow
 def test_all_figures_are_drawn(data):
     for draw in (
         plots.plot,

@@ -4,12 +4,12 @@ import sys
 import types
 
 import numpy as np
-import pytest
 from matplotlib.figure import Figure
 
 import attnflow as af
 from attnflow import control, learn, random_layers, sketches
 from attnflow.fields import Drift, ReluUnit
+from tests.marks import graded
 
 TOKENS = af.uniform(af.Sphere(3), n=12, seed=0)
 FOUR = af.uniform(af.Sphere(3), n=4, seed=[0, 1])
@@ -35,7 +35,7 @@ SHOWN = {
 }
 
 
-@pytest.mark.parametrize("name", SHOWN)
+@graded("name", SHOWN, fast=3, slow=5)
 def test_a_table_has_a_small_picture(name):
     found = SHOWN[name]()._repr_html_()
     assert found.count("<svg") == 1

@@ -22,6 +22,7 @@ from attnflow.plots.swept import swept
 from attnflow.probe.report import account
 from attnflow.runs import execute, load_spec
 from tests.experiments import tiny
+from tests.marks import graded
 from tests.probe.flow_network import FlowNetwork
 
 MARKUP = [
@@ -150,7 +151,7 @@ def folders(tmp_path_factory):
     return [made[words[0]] for words in (MARKUP, PLAIN)]
 
 
-@pytest.mark.parametrize("page", ["run/report.html", "a.html"])
+@graded("page", ["run/report.html", "a.html"], slow=1)
 def test_words_of_tokens_are_words_in_pages(page, folders):
     markup, plain = (Shape((folder / page).read_text(encoding="utf-8")) for folder in folders)
     assert markup.elements == plain.elements
@@ -160,6 +161,7 @@ def test_words_of_tokens_are_words_in_pages(page, folders):
     assert json.loads(data)["names"] == expected
 
 
+@pytest.mark.long
 def test_words_of_experiments_and_networks_are_words_in_pages(tmp_path, monkeypatch):
     shapes = []
     for name, words in (("markup", MARKUP), ("plain", PLAIN)):
@@ -177,6 +179,7 @@ def test_words_of_experiments_and_networks_are_words_in_pages(tmp_path, monkeypa
         assert not any("style" in attributes for _, attributes in markup.elements)
 
 
+@pytest.mark.slow
 def test_words_are_words_in_figures_and_notebooks(tmp_path):
     for show in (figures, notebooks):
         for markup, plain in zip(show(MARKUP, tmp_path), show(PLAIN, tmp_path), strict=True):

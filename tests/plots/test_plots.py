@@ -16,6 +16,7 @@ from attnflow.plots.player import player_data
 from attnflow.plots.scenes import TokenScene
 from attnflow.runs import execute, open_run, parse_spec
 from attnflow.spaces import CentredSphere, Euclidean, Product, Torus
+from tests.marks import graded
 
 
 @pytest.fixture(
@@ -27,6 +28,8 @@ def data(request):
     return FigureData.of(af.solve(af.Attention(9.0), tokens, 30.0, save=times, method=af.Fixed(0.25)))
 
 
+@pytest.mark.long
+@pytest.mark.slow
 def test_all_figures_are_drawn(data):
     figures = [plots.plot, plots.draw_snapshots]
     if data.flow.space.dim == 2:  # these do not look at the space
@@ -91,6 +94,7 @@ def test_the_ten_line_script():
     assert af.plot(flow).axes
 
 
+@pytest.mark.slow
 def test_batches_and_fields_without_energy_are_drawn():
     tokens = af.uniform(af.Sphere(3), n=12, seed=range(2))
     field = af.Attention(af.Along("beta", [2.0, 4.0]), value=-np.eye(3))
@@ -99,7 +103,7 @@ def test_batches_and_fields_without_energy_are_drawn():
     assert "energy" not in flow.dataset
 
 
-@pytest.mark.parametrize(
+@graded(
     ("space", "rows", "labels"),
     [
         (Torus(1), 1, ("", "")),
@@ -111,6 +115,7 @@ def test_batches_and_fields_without_energy_are_drawn():
         (CentredSphere(4, [1.0, 2.0, 1.0, 1.0]), 1, ("", "")),
     ],
     ids=str,
+    slow=2,
 )
 def test_every_space_has_figures(space, rows, labels):
     flow = af.solve(
@@ -162,12 +167,13 @@ method = { name = "fixed", step = 0.125 }
 """
 
 
-@pytest.mark.parametrize(
+@graded(
     "table",
     [
         '{ name = "torus", circles = 2 }',
         '{ name = "product", factors = [{ name = "sphere", dim = 3 }, { name = "torus", circles = 1 }] }',
     ],
+    slow=1,
 )
 def test_a_specification_of_a_torus_or_a_product(table, tmp_path):
     spec = parse_spec(SPEC.replace('{ name = "SPACE" }', table))
@@ -211,6 +217,7 @@ def test_a_sample_of_overlaps_sees_what_has_mass():
     assert len(sampled(heavy)[0]) == 1000
 
 
+@pytest.mark.slow
 def test_a_flow_of_few_masses_and_many_test_particles_is_drawn():
     masses = np.zeros(600)
     masses[-4:] = 1.0

@@ -18,6 +18,7 @@ def found():
     return af.probe.compare(FlowNetwork(), TEXTS, shuffles=1, resamples=200)
 
 
+@pytest.mark.slow
 def test_cases_are_the_network_its_nulls_and_theory(found):
     assert found.cases == (
         "network",

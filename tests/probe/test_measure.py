@@ -189,6 +189,7 @@ def test_views_take_massive_coordinates_out():
     assert pairs.values == pytest.approx(data["overlap"].values, rel=1e-10)
 
 
+@pytest.mark.slow
 def test_texts_of_unequal_length_are_measured_one_by_one():
     network = FlowNetwork()
     streams = [network.run(IDS[:n]) for n in (24, 12)]

@@ -48,6 +48,7 @@ def called(arguments):
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_with_more_texts_as_one_run_of_all(folder):
     path, said = folder
     assert said["summary"]["texts"] == 3
@@ -100,6 +101,7 @@ def test_long_texts_are_cut_in_front_of_a_special_token():
     assert ended.stepper().ids[0].tolist() == [*range(9), 39]
 
 
+@pytest.mark.slow
 def test_refusals(tmp_path):
     for texts, words in (
         ([], "`texts` is"),

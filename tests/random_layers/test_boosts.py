@@ -12,6 +12,7 @@ from scipy.integrate import quad, solve_ivp
 import attnflow as af
 from attnflow.errors import InvalidInput
 from attnflow.random_layers import PoissonKernel, boost, boost_log_det, boosts, poisson_path
+from tests.marks import graded
 
 RNG = np.random.default_rng(0)
 
@@ -150,6 +151,7 @@ def test_mass_and_mean_of_a_poisson_kernel(d, size):
     np.testing.assert_allclose(kernel.density(x), ((1 - size**2) / np.sum((x - w) ** 2, axis=1)) ** (d - 1), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_order_parameter_is_a_martingale_in_its_logarithm():
     """d = 2, u = |w|^2: E log u is kept by every step, however long; E u(1), E u(2) = .283285, .313176 from u = 1/4.
 
@@ -169,6 +171,7 @@ def test_the_order_parameter_is_a_martingale_in_its_logarithm():
     np.testing.assert_allclose(path.tau, [0, 1, 2], atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [2, 3])
 def test_points_and_kernel_share_the_noise(d):
     """Points carried along keep log rho - log rho_0 = minus the stretching: seen by finite sums over the measure.
@@ -261,7 +264,7 @@ def test_memory_is_asked_for_the_points_too(monkeypatch):
         poisson_path([0.3, 0.0], 0.1, 0.1, replicas=3, points=sphere(2, 5))
 
 
-@pytest.mark.parametrize("d", [3, 4, 9, 33, 44, 101, 10_000])
+@graded("d", [3, 4, 9, 33, 44, 101, 10_000], fast=6)
 def test_the_mean_of_a_poisson_kernel_is_a_hypergeometric_function(d):
     """|mean| = |w| 2 (d-1)/d 2F1(1 - d/2, 1; 1 + d/2; |w|^2), also where the kernel is almost a point."""
     half = mpmath.mpf(d) / 2

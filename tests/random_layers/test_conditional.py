@@ -35,6 +35,7 @@ def seeds(count):
     return af.Along("seed", range(count))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [2, 3])
 def test_the_standard_error_is_that_of_independent_replicas(count):
     """sqrt(sum (v - mean)^2/(r (r - 1))), for two replicas |v_0 - v_1|/2."""
@@ -46,6 +47,7 @@ def test_the_standard_error_is_that_of_independent_replicas(count):
     assert found.error.values[-1] == pytest.approx(np.sqrt(squares / (count * (count - 1))), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_labels_converge_faster_than_every_power():
     """S^1, b = 2, tau = .5: c_1 with 16, 32, 64 labels against 128, rms over 6 head streams.
 
@@ -120,6 +122,7 @@ def test_slices_and_continuations_change_no_bit(monkeypatch):
     assert "2 seeds" in repr(whole)
 
 
+@pytest.mark.slow
 def test_labels_are_tokens():
     """Positions are those that layers give tokens with these masses: the same heads by the same seed."""
     step, until = setting(0.04, 0.4)
@@ -159,6 +162,7 @@ def test_even_modes_of_a_uniform_start_grow_as_the_theory_says():
     assert abs(sample.mean() - 0.1128) < 4 * sample.std() / np.sqrt(2000) + 0.1 * 0.1128
 
 
+@pytest.mark.slow
 def test_tokens_with_the_same_heads_follow_and_others_do_not():
     """iid tokens: rms |c_1 - c_1(density)| near n^(-1/2) (1.05, 1.15, .94 in the theory) with the same heads alone."""
     step, until = setting(0.04, 0.4)

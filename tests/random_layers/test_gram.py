@@ -7,6 +7,7 @@ from scipy.stats import ks_2samp
 from attnflow.errors import InvalidInput, InvalidSpec
 from attnflow.random_layers import gram_layers, layer_stepper
 from attnflow.runs import execute, open_run, parse_spec
+from tests.marks import graded
 
 START = np.array([[1.0, 0.5, -0.2], [0.5, 1.0, 0.3], [-0.2, 0.3, 1.0]])
 
@@ -29,7 +30,7 @@ def vectors(gram, b, step, layers, d, d_k, heads, replicas, seed, mean_value=0.0
     return x
 
 
-@pytest.mark.parametrize(
+@graded(
     ("d", "d_k", "heads", "mean"),
     [
         (16, 12, 3, 0.0),  # Bartlett factors, for 13 and 12 degrees of freedom
@@ -37,6 +38,7 @@ def vectors(gram, b, step, layers, d, d_k, heads, replicas, seed, mean_value=0.0
         pytest.param(16, 16, 1, 0.4, marks=pytest.mark.slow),
         pytest.param(3, 3, 2, 0.0, marks=pytest.mark.slow),  # no room beyond the span
     ],
+    slow=1,
 )
 def test_the_same_distribution_as_vectors(d, d_k, heads, mean):
     """Two layers of step 1.2, where nothing is small: Kolmogorov-Smirnov at level 0.001 for three overlaps and the mean
@@ -59,6 +61,7 @@ def test_the_same_distribution_as_vectors(d, d_k, heads, mean):
     assert ks_2samp(found[:, 0], (other @ other.mT)[:, 0, 1]).pvalue < 1e-3
 
 
+@pytest.mark.slow
 def test_one_layer_has_the_drift_and_the_variation_of_the_generator():
     """D = [(d-2+R^2) s_12 - (d-1) R (s_11+s_22)/2]/d and (1-R^2)(s_11+s_22-2 R s_12)/d, times tau = eta^2/H.
 
@@ -85,12 +88,13 @@ def test_one_layer_has_the_drift_and_the_variation_of_the_generator():
         assert abs(squares.mean() - spread) < 4 * squares.std() / np.sqrt(replicas) + eta**2 * spread
 
 
-@pytest.mark.parametrize(
+@graded(
     ("step", "heads", "layers", "want", "error", "deviation"),
     [
         (0.3, 4, 44, 0.1952, 0.0040, 0.218),
         pytest.param(1.0, 16, 16, 0.1965, 0.0017, 0.215, marks=pytest.mark.slow),
     ],
+    slow=1,
 )
 def test_the_scalings_have_one_limit(step, heads, layers, want, error, deviation):
     """n = 4, d = d_k = 8, b = 1 from orthonormal tokens, tau = 1: mean overlap and its deviation, at 4 standard errors.
@@ -121,14 +125,14 @@ def test_a_mean_value_gives_the_flow_with_noise():
     assert ks_2samp(path.overlap[:, -1], want).pvalue > 1e-3
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("n", "b", "want"), [(16, 1.0, 0.0956), (16, 4.0, 0.0805)])
+@graded(("n", "b", "want"), [(16, 1.0, 0.0956), (16, 4.0, 0.0805)], slow=1)
 def test_thousands_of_dimensions(n, b, want):
     """d = d_k = 4096, eta = .1, tau = 1: .0956 and .0805 with vectors (s.e. at most .0013)."""
     mean, error = gram_layers(0.0, b, 0.1, 100, 4096, n=n, replicas=60, keep=False).mean()
     assert abs(mean[-1] - want) < 4 * np.hypot(error[-1], 0.0013)
 
 
+@pytest.mark.slow
 def test_a_replica_is_itself_whatever_is_saved_with_it():
     given = (START, 2.0, 0.5, 6, 20, 15, 2)
     many = gram_layers(*given, replicas=5, save=[1, 4, 6], seed=8)

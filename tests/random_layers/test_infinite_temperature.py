@@ -9,6 +9,7 @@ import pytest
 
 import attnflow as af
 from attnflow.random_layers import PoissonKernel, boost, conditional_density, conditional_mean, random_attention
+from tests.marks import graded
 
 
 def setting(h, tau):
@@ -48,7 +49,7 @@ def against_boosts(h, count=32, tau=0.5):
     return np.sqrt(np.mean(apart**2)), np.sqrt(np.mean(np.abs(found[:, 2] - found[:, 1] ** 2) ** 2)), np.abs(w).max()
 
 
-@pytest.mark.parametrize("steps", [(0.04, 0.01), pytest.param((0.04, 0.01, 0.0025), marks=pytest.mark.slow)])
+@graded("steps", [(0.04, 0.01), pytest.param((0.04, 0.01, 0.0025), marks=pytest.mark.slow)], slow=1)
 def test_without_temperature_layers_approach_boosts_and_leave_the_family_at_order_one_half(steps):
     """Layers N(x + b) and boosts by the same b differ by <x, b> P_x b/2, of mean 0: O(sqrt h) along one path.
 
@@ -63,6 +64,7 @@ def test_without_temperature_layers_approach_boosts_and_leave_the_family_at_orde
     assert 0.003 < found[0][1] < 0.03
 
 
+@pytest.mark.slow
 def test_two_levels():
     """E |mean|^2 of a Poisson kernel with u = 1/4 at tau = 1 is .283285, at beta = 0; 4 standard errors of the replicas.
 

@@ -53,6 +53,7 @@ def test_one_increment_has_exactly_the_same_covariance(beta):
     np.testing.assert_allclose(found, want, atol=1e-16)
 
 
+@pytest.mark.slow
 def test_paths_have_the_same_moments():
     """4096 paths of each kind to tau = 0.5: all first and second moments of positions and of R_12 at 5 standard errors."""
     count = 4096
@@ -91,6 +92,7 @@ def test_tokens_at_one_point_stay_together_and_rank_one_is_one_vector():
     assert np.abs(np.diff(moved[0], axis=0)).max() < 1e-15
 
 
+@pytest.mark.slow
 def test_absent_rows_batches_and_float32():
     """Absent rows stay and change nothing: they stand after the others, whose factor is triangular."""
     x = np.asarray(TOKENS.positions)

@@ -8,6 +8,8 @@ import sys
 import threading
 import time
 
+import pytest
+
 import attnflow as af
 from attnflow.folders import Folder
 from attnflow.runs.claims import Claim, Watch, content, owner_is_gone, take_away
@@ -90,6 +92,7 @@ def share(folder):
     af.sweep(slow, {"k": "range(0,24)", "seconds": [0.05]}, folder, workers=3)
 
 
+@pytest.mark.slow
 def test_two_processes_share_a_folder_and_do_nothing_twice(tmp_path):
     """Another process and this one, which waits until the other has begun."""
     folder = tmp_path / "s"

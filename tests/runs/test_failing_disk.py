@@ -8,6 +8,7 @@ from attnflow.errors import RunError
 from attnflow.experiments import reproduce, resume
 from tests.experiments.test_execute import results
 from tests.experiments.tiny import install
+from tests.marks import graded
 from tests.runs.boundaries import boundaries
 from tests.runs.failing import FAULTS, changes_of, survive
 from tests.runs.kinds import KINDS
@@ -29,8 +30,7 @@ EVERY = {
 """How many changes apart the failures are; other kinds: 12. `campaigns/crash.py` lets every change fail."""
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@graded("kind", KINDS, slow=1)
 def test_a_change_fails(kind, uninterrupted, tmp_path):
     total = changes_of(kind, tmp_path / "count")
     cases = [(k, tuple(FAULTS)[k % 2], k % 3 == 0) for k in range(0, total, EVERY.get(kind, 12))]
@@ -38,7 +38,7 @@ def test_a_change_fails(kind, uninterrupted, tmp_path):
     assert sum(failed) > 0.8 * len(cases)  # the others only tidy up
 
 
-@pytest.mark.parametrize("lasting", [False, True])
+@graded("lasting", [False, True], slow=1)
 def test_the_first_and_the_last_change_fail(lasting, uninterrupted, tmp_path):
     kind = "merge_times"
     total = changes_of(kind, tmp_path / "count")
@@ -46,6 +46,7 @@ def test_the_first_and_the_last_change_fail(lasting, uninterrupted, tmp_path):
         assert survive(kind, k, "full", lasting, tmp_path / str(k), uninterrupted(kind)), k
 
 
+@pytest.mark.long
 def test_an_experiment_says_so_too(tmp_path, monkeypatch):
     install(tmp_path / "gallery", monkeypatch)
     with boundaries(tmp_path / "whole", lambda k: None) as count:

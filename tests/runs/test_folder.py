@@ -20,6 +20,7 @@ from attnflow.flows import Adaptive
 from attnflow.folders import Folder
 from attnflow.runs import Run, ZarrSink, execute, list_runs, open_run, parse_spec, resume, spec_of
 from attnflow.runs import files as files_module
+from tests.marks import graded
 
 TEXT = """
 name = "small"
@@ -111,7 +112,7 @@ def test_streamed_arrays_equal_the_library(whole):
     identical(arrays(whole), flow.dataset)
 
 
-@pytest.mark.parametrize("chunks", [1, 2, 5, 0.5, 1.5])
+@graded("chunks", [1, 2, 5, 0.5, 1.5], fast=2)
 def test_a_run_that_died_resumes_bit_for_bit(chunks, whole, tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
         stop_after(chunks, patched)
@@ -133,6 +134,7 @@ def test_ctrl_c_then_resume(whole, tmp_path, monkeypatch):
     identical(arrays(tmp_path / "run"), arrays(whole))
 
 
+@pytest.mark.slow
 def test_a_stop_condition_survives_resumption(tmp_path, monkeypatch):
     text = TEXT.replace("seed = [0, 1]", "seed = 0") + 'stop = [{ name = "still", speed = 0.2 }]\n'
     execute(parse_spec(text), tmp_path / "whole")
@@ -313,6 +315,7 @@ beta = 40.0
 """
 
 
+@pytest.mark.slow
 def test_a_flow_to_consensus_is_a_run_like_others(tmp_path):
     spec = parse_spec(LONG)
 

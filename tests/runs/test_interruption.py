@@ -7,6 +7,7 @@ import pytest
 from attnflow.errors import RunError
 from attnflow.flows.sink import InMemory
 from attnflow.runs import ZarrSink, execute, open_run, parse_spec, resume
+from tests.marks import graded
 from tests.runs.kinds import KINDS, TEXTS, after, carried_out, in_memory, is_the_run, of, press, same
 
 WAYS = {
@@ -24,7 +25,7 @@ def is_interrupted(kind, part):
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("kind", KINDS)
+@graded("kind", KINDS, fast=2, slow=9)
 def test_an_interrupted_flow_keeps_what_was_done_and_goes_on_bit_for_bit(kind, way):
     part = carried_out(of(kind).work, **WAYS[way](2))
     is_interrupted(kind, part)
@@ -34,7 +35,7 @@ def test_an_interrupted_flow_keeps_what_was_done_and_goes_on_bit_for_bit(kind, w
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("kind", KINDS)
+@graded("kind", KINDS, slow=2)
 def test_an_interrupted_run_keeps_what_was_done_and_resumes_bit_for_bit(kind, way, uninterrupted, tmp_path):
     run, part = execute(of(kind), tmp_path / "run", **WAYS[way](2))
     is_interrupted(kind, part)
@@ -44,7 +45,7 @@ def test_an_interrupted_run_keeps_what_was_done_and_resumes_bit_for_bit(kind, wa
     is_the_run(run.path, uninterrupted(kind))
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(28, "No space left on device")], ids=["Ctrl-C", "full"])
+@graded("error", [KeyboardInterrupt, OSError(28, "No space left on device")], ids=["Ctrl-C", "full"], slow=1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_error_in_the_middle_of_a_commit_loses_no_run(kind, error, uninterrupted, tmp_path, monkeypatch):
     with monkeypatch.context() as patched:  # rows are written, the checkpoint after them is not
@@ -70,7 +71,7 @@ def test_an_error_in_the_middle_of_a_commit_loses_no_run(kind, error, uninterrup
 
 
 @pytest.mark.parametrize("kept", [False, True])
-@pytest.mark.parametrize("kind", KINDS)
+@graded("kind", KINDS, fast=1, slow=9)
 def test_ctrl_c_in_the_middle_of_a_commit_in_memory_goes_on_bit_for_bit(kind, kept, monkeypatch):
     with monkeypatch.context() as patched:
         commit, count = InMemory.commit, []
@@ -88,7 +89,7 @@ def test_ctrl_c_in_the_middle_of_a_commit_in_memory_goes_on_bit_for_bit(kind, ke
     same(part.continued().dataset, in_memory(kind).dataset)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@graded("kind", KINDS, fast=1, slow=9)
 def test_ctrl_c_after_the_last_step_comes_too_late(kind, uninterrupted, tmp_path):
     """A flow that has ended stays ended: it is not continued from after its stop."""
     calls = []
@@ -98,6 +99,7 @@ def test_ctrl_c_after_the_last_step_comes_too_late(kind, uninterrupted, tmp_path
     is_the_run(run.path, uninterrupted(kind))
 
 
+@pytest.mark.slow
 def test_ctrl_c_at_the_stop_of_a_flow_does_not_undo_it(tmp_path):
     text = TEXTS["solve"].replace("[1.0, 9.0]", "1.0").replace("chunk = 3", "chunk = 6")
     _, whole = execute(parse_spec(text), tmp_path / "whole")

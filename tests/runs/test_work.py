@@ -15,6 +15,7 @@ from attnflow.masks import Causal
 from attnflow.runs import Run, ensure, execute, extend, open_run, parse_spec, resume, spec
 from attnflow.runs.described import Described
 from attnflow.runs.registry import REGISTRY
+from tests.marks import graded
 from tests.runs.kinds import KINDS, TEXTS, carried_out, in_memory, of, same
 
 
@@ -34,7 +35,7 @@ def test_work_pickles_and_stays_what_it_is(kind):
     assert sent.hash == of(kind).hash
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@graded("kind", KINDS, slow=4)
 def test_results_have_one_form(kind):
     result = in_memory(kind)
     assert isinstance(result, AbstractResult)
@@ -48,6 +49,7 @@ def test_what_was_sent_gives_the_same_bits():
     same(carried_out(pickle.loads(pickle.dumps(of("evolve_cells").work))).dataset, in_memory("evolve_cells").dataset)
 
 
+@pytest.mark.slow
 def test_a_run_is_built_prepared_and_set_up_once(tmp_path, monkeypatch):
     """Also a run that is resumed or extended; at a million tokens each of these takes seconds."""
     counts = dict.fromkeys(("built", "prepared", "set up"), 0)

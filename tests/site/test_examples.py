@@ -43,6 +43,7 @@ def shared():
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", examples.files())
 def test_an_example_gives_what_is_written_under_it(room, tmp_path, monkeypatch):
     """Each starts from the lines under `## Setup`; nothing of a room is left for the next one.
@@ -69,6 +70,7 @@ def needs_an_example(value):
     return inspect.isclass(value) or inspect.isroutine(value) or (own and callable(value))
 
 
+@pytest.mark.slow
 def test_every_public_name_has_an_example():
     """Its own, one of a page or an experiment that the suite runs, or, for a class, what makes it or derives from it."""
     own, used = examples.known(), uses.everywhere()

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 import attnflow as af
 from attnflow.errors import InvalidInput
 from attnflow.spaces import AbstractSpace, CentredSphere, Ellipsoid, Euclidean, Product, Sphere, Torus
+from tests.marks import graded
 from tests.outside.space import Rotations
 
 EPS = np.finfo(float).eps
@@ -75,6 +76,7 @@ def test_dimensions_and_volumes(name):
     assert "\n" not in str(space)
 
 
+@pytest.mark.slow
 @EVERY
 def test_tangent_is_the_derivative_of_the_retraction(name):
     space, (x, rng) = compiled(name), sampled(name)
@@ -92,6 +94,7 @@ def test_tangent_is_the_derivative_of_the_retraction(name):
 
 
 @EVERY
+@pytest.mark.slow
 def test_tangent_basis_and_normals_make_a_basis(name):
     """Orthonormal tangent vectors, and vectors that `tangent` removes, in any shape of batches."""
     space, (x, _) = SPACES[name], sampled(name)
@@ -244,7 +247,7 @@ def test_products_in_products_are_flat():
     assert str(Product(Sphere(3), Torus(2))) == "Product(factors=(Sphere(dim=3), Torus(circles=2)))"
 
 
-@pytest.mark.parametrize("name", SPACES)
+@graded("name", SPACES, fast=6)
 def test_float32_stays_float32(name):
     space, (x, rng) = compiled(name), sampled(name)
     v = rng.standard_normal(x.shape)

@@ -19,6 +19,7 @@ from attnflow.errors import InvalidInput
 from attnflow.flows.noises import Brownian
 from attnflow.observe.linked import Links, by_cells
 from attnflow.spaces import CentredSphere, Ellipsoid, Euclidean, Product, Sphere, Torus
+from tests.marks import graded
 
 GAIN = np.array([0.7, 1.3, 1.0, 1.1])
 HYPERPLANE = np.linalg.svd(np.ones((1, 4)))[2][1:].T
@@ -111,7 +112,7 @@ def start(name, n=9, points=4):
     return plain, y[:n], y[n:]
 
 
-@pytest.mark.parametrize("name", ROUND)
+@graded("name", ROUND, slow=1)
 @pytest.mark.parametrize("method", [af.Fixed(0.02), af.Layers(0.25)], ids=["fixed", "layers"])
 def test_flow_maps_have_the_determinants_of_intrinsic_coordinates(name, method):
     """Against central differences of a flow in plain NumPy, in coordinates in which the reference measure is flat."""
@@ -145,6 +146,7 @@ def test_inverse_maps(name):
     np.testing.assert_allclose(undone, -logdet, atol=2e-6)
 
 
+@pytest.mark.slow
 def test_a_torus_flow_is_that_of_its_angles():
     """a_i' = sum_j A_ij sin(b_j - a_i) on every circle, A from e^(beta sum cos): solved by SciPy. Masses, float32, batch."""
     torus, rng = Torus(2), np.random.default_rng(0)
@@ -247,7 +249,7 @@ def near(values, expected, slack):
     assert abs(values.mean() - expected) < LEVEL * error + slack, (values.mean(), expected, error, slack)
 
 
-@pytest.mark.parametrize("name", ["torus", "product"])
+@graded("name", ["torus", "product"], slow=1)
 def test_brownian_motion(name):
     """Harmonics decay at their eigenvalues: e^(-kappa k^2 t) on a circle, e^(-kappa k (k+1) t) on S^2; factors are independent.
 
@@ -306,7 +308,7 @@ def linked(which):
     return [(x[::k], linkage(squareform(matrix[::k, ::k]), "single")) for k in (1, 2)]
 
 
-@pytest.mark.parametrize("which", range(len(CLUSTERED)), ids=[str(space) for space in CLUSTERED])
+@graded("which", range(len(CLUSTERED)), ids=[str(space) for space in CLUSTERED], slow=1)
 @pytest.mark.parametrize("scale", [0.02, 0.15, 0.6, 3.5])
 def test_clusters_are_those_of_single_linkage(which, scale):
     """By the distance of the space, in both searches: cells for more than 512 tokens in low dimension, else all pairs."""
@@ -345,6 +347,7 @@ def test_cells_ask_the_space_about_doubtful_pairs():
         assert af.observe.clusters(af.Tokens(x, space=torus), scale=scale).count == count
 
 
+@pytest.mark.slow
 def test_the_scale_of_clusters_is_that_of_the_kernel():
     """e^(beta (<x, y> - |x|^2)) = e^(-beta |x - y|^2 / 2) wherever |x| is constant."""
     for space in (Torus(2), Product(Sphere(3), Torus(1)), CentredSphere(4)):

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 import attnflow as af
 from attnflow.errors import InvalidInput, InvalidTokens
 from attnflow.spaces import CentredSphere, Ellipsoid
+from tests.marks import graded
 
 EPS = np.finfo(float).eps
 DIMS = [2, 3, 8, 64]
@@ -205,7 +206,7 @@ FRAMED = {
 }
 
 
-@pytest.mark.parametrize("name", FRAMED)
+@graded("name", FRAMED, fast=4)
 def test_frames_are_orthonormal_bases_of_the_tangent_spaces(name):
     """As many vectors as the space has dimensions, orthonormal in R^d, each its own tangent part."""
     space, dimension = FRAMED[name]

@@ -7,6 +7,7 @@ import attnflow as af
 from attnflow import stability
 from attnflow.errors import TooLarge
 from attnflow.spaces import CentredSphere, Ellipsoid
+from tests.marks import graded
 
 GAIN = np.array([0.6, 1.0, 1.7])
 BETA = 1.3
@@ -55,7 +56,7 @@ def ordered(values):
     return np.array(sorted(values, key=lambda z: (round(z.real, 6), z.imag)))
 
 
-@pytest.mark.parametrize("normaliser", FIELDS)
+@graded("normaliser", FIELDS, slow=1)
 @pytest.mark.parametrize("name", ["ellipsoid", pytest.param("centred", marks=pytest.mark.slow), "centred with gain"])
 def test_spectra_agree_with_differences_in_charts(name, normaliser):
     """At an equilibrium that is no consensus, V a generic matrix; there eigenvalues do not depend on coordinates."""
@@ -91,7 +92,7 @@ def test_spectra_agree_with_differences_in_charts(name, normaliser):
             np.testing.assert_allclose(space.tangent(x, part), part, atol=1e-13)
 
 
-@pytest.mark.parametrize("normaliser", FIELDS)
+@graded("normaliser", FIELDS, fast=1)
 def test_unit_gains_have_the_spectrum_of_the_sphere(normaliser):
     """At any point: the projection is the same there."""
     sphere = af.Tokens(af.uniform(af.Sphere(3), n=4, seed=1).positions, [1, 2, 3, 4])
@@ -103,6 +104,7 @@ def test_unit_gains_have_the_spectrum_of_the_sphere(normaliser):
     assert (one.index, one.nullity) == (other.index, other.nullity)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("normaliser", FIELDS)
 def test_the_centred_sphere_has_the_spectrum_of_a_smaller_sphere(normaliser):
     """Through an isometry of its hyperplane, at any point."""
@@ -117,9 +119,10 @@ def test_the_centred_sphere_has_the_spectrum_of_a_smaller_sphere(normaliser):
     np.testing.assert_allclose(some.eigenvalues.real, one.eigenvalues.real[:3], atol=1e-9)
 
 
-@pytest.mark.parametrize(
+@graded(
     "space",
     [Ellipsoid([0.2, 1.0, 5.0]), Ellipsoid([0.5, 2.0, 1.0, 3.0], 2.0), CentredSphere(3), CentredSphere(5, radius=2.0)],
+    fast=1,
 )
 def test_consensus_on_images_of_norms(space):
     """V = I: the mean is neutral and the rest contracts at rate 1, whatever the gain is; nothing else is there."""

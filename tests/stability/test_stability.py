@@ -7,6 +7,7 @@ import attnflow as af
 from attnflow import stability, theory
 from attnflow.errors import InvalidInput, TooLarge
 from attnflow.spaces import Ellipsoid
+from tests.marks import graded
 
 USA0 = af.Unnormalised()
 
@@ -25,8 +26,10 @@ def test_frames_are_orthonormal_and_tangent(d):
     assert np.abs(np.einsum("nad,nd->na", frames, tokens.positions)).max() < 1e-15
 
 
-@pytest.mark.parametrize(
-    "field", [af.Attention(3.0), af.Attention(3.0, normaliser=USA0), af.Attention(2.0, value=np.diag([1.0, -0.5, 0.3]))]
+@graded(
+    "field",
+    [af.Attention(3.0), af.Attention(3.0, normaliser=USA0), af.Attention(2.0, value=np.diag([1.0, -0.5, 0.3]))],
+    fast=1,
 )
 def test_jacobian_agrees_with_finite_differences(field):
     """Central differences of the velocity along geodesics, projected: error h^2 and eps/h."""

@@ -10,6 +10,7 @@ import attnflow as af
 from attnflow.errors import InvalidInput
 from attnflow.kernels import Exponential
 from attnflow.sums import Circle, Cutoff, Fused, Harmonics, Offer, Tiled, Use, choose
+from tests.marks import graded
 from tests.sums.test_tiled import call, unit
 
 
@@ -17,7 +18,7 @@ def chosen(choice):
     return next(option for option in choice.options if option.sum is choice.sum)
 
 
-@pytest.mark.parametrize(
+@graded(
     ("n", "d", "beta", "evaluations", "name"),
     [
         (30, 2, 9.0, 1000, "Tiled"),
@@ -31,6 +32,8 @@ def chosen(choice):
         (20_000, 8, 9.0, 20, "Tiled"),
         (20_000, 8, 2000.0, 20, "Cutoff"),
     ],
+    fast=5,
+    slow=7,
 )
 def test_the_cheapest_that_meets_the_tolerance(n, d, beta, evaluations, name):
     choice = choose(af.uniform(af.Sphere(d), n=n), beta, tol=1e-10, flowing=evaluations == 1000, backend="cpu")
@@ -58,6 +61,7 @@ def test_costs_decide():
     assert next(o for o in on_gpu.options if o.name == "FastSphere").why_not
 
 
+@pytest.mark.slow
 def test_compiling_counts():
     """Harmonics in four dimensions take longer to compile than 20 sums over pairs, and not than 1000."""
     tokens = af.uniform(af.Sphere(4), n=20_000).astype("float32")
@@ -141,6 +145,7 @@ def test_every_cheaper_option_that_is_not_chosen_has_a_reason():
             assert all(o.why_not or o.total(20) >= best.total(20) for o in choice.options)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("choices_of_a_cpu")
 def test_prepare_binds_once_and_reaches_the_parts():
     tokens = af.uniform(af.Sphere(2), n=5000)
@@ -155,7 +160,7 @@ def test_prepare_binds_once_and_reaches_the_parts():
 
 
 @pytest.mark.parametrize("normaliser", [af.Softmax(), af.Unnormalised()], ids=["SA", "USA0"])
-@pytest.mark.parametrize("mask", [af.masks.Everyone(), af.Causal(0.01)], ids=["everyone", "causal"])
+@graded("mask", [af.masks.Everyone(), af.Causal(0.01)], ids=["everyone", "causal"], slow=1)
 def test_all_that_is_made_of_sums(normaliser, mask):
     """Velocities of every normaliser, with the same sums."""
     tokens = af.uniform(af.Sphere(2), n=200)
@@ -166,6 +171,7 @@ def test_all_that_is_made_of_sums(normaliser, mask):
     assert np.abs(ours - theirs).max() <= 1e-11
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sum_", [Circle(1e-9, 64), Cutoff(1e-9)], ids=["circle", "cutoff"])
 def test_queries_far_from_all_tokens_fall_back_on_tiles(sum_):
     """Z is e^(-2 beta) = 1e-26 at the antipode of a cluster: no absolute accuracy could give the mean there."""
@@ -178,6 +184,7 @@ def test_queries_far_from_all_tokens_fall_back_on_tiles(sum_):
         assert np.abs(ours - theirs).max() <= 1e-9
 
 
+@pytest.mark.slow
 def test_a_plateau_is_not_resolved_by_a_series():
     """Four clusters at beta = 100 drift by 4e-41; a series would return its rounding as if it were real."""
     x = np.repeat([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]], 16, axis=0)
@@ -187,6 +194,7 @@ def test_a_plateau_is_not_resolved_by_a_series():
     assert (flow.dataset["speed"].values > 0).any()
 
 
+@pytest.mark.slow
 def test_solve_and_energy_use_the_sums():
     """A flow by series is that by tiles, to the tolerance of the integration; and so is its energy."""
     tokens = af.uniform(af.Sphere(2), n=300)
@@ -199,7 +207,7 @@ def test_solve_and_energy_use_the_sums():
     assert np.abs(flows[0].energy.values - flows[1].energy.values).max() <= 40 * 1e-12 * np.e**2
 
 
-@pytest.mark.parametrize("d", [2, 3, 6])
+@graded("d", [2, 3, 6], slow=2)
 def test_the_fused_kernel_interpreted(d):
     """The arithmetic of the GPU kernel, run by the interpreter: sums, padding and derivatives."""
     rng = np.random.default_rng(0)

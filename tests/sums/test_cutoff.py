@@ -17,13 +17,14 @@ from attnflow.sums import Moments, Tiled, Use, Weights
 from attnflow.sums import cutoff as room
 from attnflow.sums.cutoff import Cutoff, neighbours
 from tests.conftest import rotation
+from tests.marks import graded
 from tests.sums.pairs import clouds, dense, derivatives_agree, evaluate, on_host, step_by_step
 
 EPS = np.finfo(float).eps
 
 
 @pytest.mark.parametrize("kind", ["uniform", "clusters", "coincident"])
-@pytest.mark.parametrize("beta", [0.0, 1e-3, 1.0, 30.0, 1e3, 1e4])
+@graded("beta", [0.0, 1e-3, 1.0, 30.0, 1e3, 1e4], fast=2)
 def test_within_the_stated_bound_of_a_dense_sum(beta, kind):
     """What is left out is eps = tol min mass/4 for each unit of mass and charge."""
     for d in (2, 3, 6):

@@ -20,6 +20,7 @@ from attnflow.sums import Circle, Columns, Harmonics, Moments, Tiled, Weights
 from attnflow.sums.harmonics import _lower_degrees, _solid
 from attnflow.sums.series import needed_degree, round_off
 from attnflow.tokens import Measure
+from tests.marks import graded
 
 N = 96
 TOP = {2: 832, 3: 56, 4: 24}
@@ -69,6 +70,7 @@ def mean(sums):
     return sums[:, 1:] / sums[:, :1]
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     d=st.sampled_from([2, 3, 4]),
@@ -98,7 +100,7 @@ def _expansion(beta, d, degree):
 
 
 @pytest.mark.parametrize("d", [2, 3, 4, 7])
-@pytest.mark.parametrize(("beta", "degree"), [(0.0, 64), (1e-6, 64), (0.7, 64), (30.0, 64), (1e4, 928)])
+@graded(("beta", "degree"), [(0.0, 64), (1e-6, 64), (0.7, 64), (30.0, 64), (1e4, 928)], fast=4)
 def test_traced_weights_are_those_of_the_host(d, beta, degree):
     with jax.enable_x64(True):
         found = _expansion(beta, d, degree)
@@ -109,7 +111,7 @@ def test_traced_weights_are_those_of_the_host(d, beta, degree):
     assert beyond <= 1e-14
 
 
-@pytest.mark.parametrize("d", [2, 3, 4, 5])
+@graded("d", [2, 3, 4, 5], fast=3)
 def test_harmonics_are_orthonormal_polynomials(d):
     """Their kernel sum_b Y_b(x) Y_b(y) over one degree is N(k) P_k(<x, y>): here sum_k p_k/N_k of it is e^(...)."""
     x, _, _ = tokens(d, "uniform", 3)
@@ -135,6 +137,7 @@ def test_dropped_rows_are_of_no_harmonic():
         assert kept == basis_size(degree, d)
 
 
+@pytest.mark.slow
 def test_rotations_and_scales():
     x, masses, charges = tokens(3, "uniform", 1)
     turn = np.linalg.qr(np.random.default_rng(2).standard_normal((3, 3)))[0]
@@ -144,7 +147,7 @@ def test_rotations_and_scales():
     assert np.abs(call(sum_, 9.0, x, 1e-200 * masses, charges[:, :1]) * 1e200 - base).max() <= 1e-14
 
 
-@pytest.mark.parametrize("d", [2, 3])
+@graded("d", [2, 3], slow=1)
 @pytest.mark.parametrize("slope", [0.0, 0.05])
 def test_causal_sums_are_those_of_the_mask(d, slope):
     """In chunks of 128, for places in any order, against all pairs and the mask."""
@@ -186,7 +189,7 @@ def test_causal_sums_elsewhere_than_at_the_tokens_are_tiled():
     plain.check(other)
 
 
-@pytest.mark.parametrize("d", [2, pytest.param(3, marks=pytest.mark.slow)])
+@graded("d", [2, pytest.param(3, marks=pytest.mark.slow)], slow=1)
 def test_derivatives_are_those_of_the_sum_over_pairs(d):
     """Along the sphere: jvp, vjp, forward over reverse, vmap, and in beta."""
     x, masses, _ = tokens(d, "uniform", 5)

@@ -16,6 +16,7 @@ from attnflow.sums import sht as room
 from attnflow.sums.base import largest
 from attnflow.sums.sht import FastSphere, roundoff
 from tests.conftest import rotation
+from tests.marks import graded
 from tests.sums.pairs import clouds, dense, derivatives_agree, evaluate, numbers, on_host, unit
 
 BETAS = [0.0, 1e-3, 1.0, 30.0, 1e3, 1e4]
@@ -26,9 +27,10 @@ def fast(tol, beta, masses, **options):
     return FastSphere(tol, max(1, int(truncation_degrees(np.array(eps), beta, 3))), exact=Tiled(), threads=1, **options)
 
 
-@pytest.mark.parametrize(
+@graded(
     ("beta", "kind"),
     [(beta, kind) for beta in BETAS[:-1] for kind in ("uniform", "clusters", "coincident")] + [(1e4, "clusters")],
+    fast=6,
 )
 def test_within_the_stated_bound_of_a_dense_sum(beta, kind):
     """Truncation eps = tol min mass/4, as much for the transforms, and round-off, relative to sum_j m_j |charge_j|."""
@@ -82,6 +84,7 @@ def test_rotations_turn_the_moments():
     np.testing.assert_allclose(second[:, 1:], first[:, 1:] @ turn.T, atol=bound)
 
 
+@pytest.mark.slow
 def test_the_degree_is_the_one_of_the_tail_and_one_or_two_more_for_the_moments():
     for beta in (*BETAS, 0.3, 200.0):
         for eps in (1e-3, 1e-8, 1e-15):

@@ -8,6 +8,7 @@ from attnflow.kernels import Exponential
 from attnflow.masks import Causal, Everyone
 from attnflow.sums import Columns, Dense, Fused, Moments, Tiled, Weights
 from attnflow.sums.tiled import DEVICE_TILE, TILE
+from tests.marks import graded
 
 
 def dense(x, y, masses, charges, beta):
@@ -59,7 +60,7 @@ def test_without_a_maximum_and_with_the_charges_left_out(mask):
         assert np.all(np.abs(got - want) <= 2.3e-16 * (16 * 30 + 40) * want[:, :1])
 
 
-@pytest.mark.parametrize("sum_", [Tiled(), Tiled(2, 3)], ids=["one", "tiles"])
+@graded("sum_", [Tiled(), Tiled(2, 3)], ids=["one", "tiles"], fast=1)
 def test_a_query_far_from_all_tokens_keeps_its_mean(sum_):
     """At the antipode of e_1 weights are e^(-2 beta), below float range: the largest is the scale, ratios are left."""
     angle = np.array([0.0, 0.02, -0.05, 0.1])

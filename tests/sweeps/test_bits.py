@@ -30,6 +30,7 @@ def bits(row):
     return {name: array.tobytes() for name, (_, array) in row.variables.items()}
 
 
+@pytest.mark.slow
 def test_bits_do_not_depend_on_neighbours_and_absent_members():
     """Neighbours that are stiff, that stop at once, and copies: all with one program."""
     found = []
@@ -42,6 +43,7 @@ def test_bits_do_not_depend_on_neighbours_and_absent_members():
     assert all(one == found[0] for one in found)
 
 
+@pytest.mark.slow
 def test_members_are_what_they_are_alone():
     works = [flow(*MINE), *(flow(*one) for one in NEIGHBOURS[0])]
     rows = side_by_side(works, WIDTH)
@@ -59,6 +61,7 @@ def test_members_are_what_they_are_alone():
         assert row.variables["outcome"][1] == ("stopped" if np.isfinite(stopped) else "finished")
 
 
+@pytest.mark.slow
 def test_works_of_several_shapes_and_of_none():
     longer, batch = flow(2.0, 3, until=2.0), flow(2.0, 3)
     batch = dataclasses.replace(batch, tokens=af.uniform(af.Sphere(2), n=4, seed=range(2))).checked()
@@ -71,6 +74,7 @@ def test_works_of_several_shapes_and_of_none():
     assert rows[3].variables["positions"][0][0] == "seed"
 
 
+@pytest.mark.slow
 def test_a_member_that_fails_does_not_take_others_with_it():
     """The group is done again one by one, each at its place with copies of itself."""
     bad = flow(*MINE)

@@ -169,6 +169,7 @@ def test_workers_that_always_die_at_their_start_end_the_sweep_with_one_sentence(
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
 
 
+@pytest.mark.slow
 def test_a_local_cluster_gives_the_same_bits(tmp_path, monkeypatch):
     """Groups side by side in other processes, from the text of the specification; the first two die at their start."""
     (tmp_path / "small.toml").write_text(SPEC)
@@ -246,6 +247,7 @@ def test_refusals_start_nothing(tmp_path, monkeypatch):
     refused("install attnflow", MissingExtra, on="local")
 
 
+@pytest.mark.slow
 def test_a_function_that_cannot_be_sent(tmp_path, monkeypatch):
     with pytest.raises(InvalidInput, match="cannot be sent to another process"):
         af.sweep(unpicklable(), {"k": [1]}, tmp_path / "s", on="local", workers=1)

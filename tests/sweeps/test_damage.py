@@ -12,6 +12,7 @@ import xarray as xr
 import attnflow as af
 from attnflow.errors import AttnflowError, RunCorrupted, RunError
 from attnflow.sweeps import assembly
+from tests.marks import graded
 from tests.sweeps.tasks import same, unequal
 
 OVER = {"a": [1, 2], "b": ["x", "y"]}
@@ -76,9 +77,7 @@ ALWAYS = ("a byte in the middle", "deleted", "link")
 """The damages of `make test`."""
 
 
-@pytest.mark.parametrize(
-    "damage", [name if name in ALWAYS else pytest.param(name, marks=pytest.mark.slow) for name in DAMAGES]
-)
+@graded("damage", [name if name in ALWAYS else pytest.param(name, marks=pytest.mark.slow) for name in DAMAGES], slow=1)
 def test_damage_is_refused_or_repaired(damage, finished, truth, tmp_path):
     names = [name for name in files_of(finished) if not name.startswith("journal/")]
     refused = []

@@ -176,6 +176,7 @@ def test_a_hostile_folder_is_refused_in_one_sentence(kind, finished, tmp_path):
     assert "\n" not in str(refusal.value)
 
 
+@pytest.mark.slow
 def test_results_grow_while_the_sweep_runs(tmp_path, monkeypatch):
     seen = []
     monkeypatch.setattr(execution, "COLLECT_EVERY", 0.0)

@@ -25,6 +25,7 @@ def swept(tmp_path_factory):
     return folder, json.loads(done.stdout), done.stderr
 
 
+@pytest.mark.slow
 def test_the_command_leaves_one_dataset(swept):
     folder, facts, said = swept
     assert (facts["tasks"], facts["done"], facts["failed"]) == (9, 9, 0)
@@ -38,6 +39,7 @@ def test_the_command_leaves_one_dataset(swept):
     np.testing.assert_allclose(data["positions"].values[2, 2, -1], alone, atol=1e-13)
 
 
+@pytest.mark.long
 def test_the_command_again_resumes_and_extends(swept):
     folder, *_ = swept
     more = ["--over", "field.beta=logspace(1,4,3)", "--over", "tokens.seed=range(0,4)"]

@@ -22,6 +22,7 @@ def plain(x, masses, words, beta, name):
     return masses @ weights / (masses @ weights).sum() if name == "kernel" else laws[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", READOUTS)
 def test_read_outs_are_what_they_say(name):
     rng = np.random.default_rng(0)
@@ -58,6 +59,7 @@ def test_limits():
     assert together.alternatives == pytest.approx(1.0, abs=ROUNDING)
 
 
+@pytest.mark.slow
 def test_absent_rows_and_batches_change_nothing():
     words = np.random.default_rng(3).standard_normal((300, 3))
     parts = [af.uniform(af.Sphere(3), n=n, seed=n) for n in (12, 40)]
@@ -79,6 +81,7 @@ def test_tokens_without_mass_have_no_part():
     assert law.information == pytest.approx(0.0, abs=1e-9)  # logits of 1000 are rounded at 1e-13
 
 
+@pytest.mark.slow
 def test_alternatives_inside_a_flow():
     words = np.eye(3)
     tokens = af.Tokens(np.eye(3))

@@ -28,6 +28,7 @@ def test_words_become_labelled_unit_vectors():
     assert np.mean(gram[np.triu_indices(2000, 1)] ** 2) == pytest.approx(1 / 64, rel=5e-3)
 
 
+@pytest.mark.slow
 def test_which_words_end_together_is_said_by_labels():
     given = af.text.Embedding(["cat", "dog", "car", "bus"], [[1, 0.1, 0], [1, -0.1, 0], [0, 0.1, 2], [0, -0.1, 2]])
     flow = af.solve(af.Attention(9.0), af.from_text("Cat bus dog, car!", embedding=given), 3.0, save=1)
@@ -115,6 +116,7 @@ def test_many_words_are_factored_by_the_sparse_route(monkeypatch):
     np.testing.assert_allclose(sparse.vectors, exact.vectors, atol=1e-9)  # ARPACK stops at rounding
 
 
+@pytest.mark.slow
 def test_distributions_along_a_flow_are_those_of_its_frames():
     words = af.text.random_embedding(PROMPT.split(), dim=8)
     flow = af.solve(af.Attention(1.0), af.from_text(PROMPT, embedding=words), 2.0, save=2)

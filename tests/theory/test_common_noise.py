@@ -7,6 +7,7 @@ from scipy.special import i0e, i1e
 
 from attnflow import theory
 from attnflow.theory.random_layers.common_noise import _powers
+from tests.marks import graded
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -77,6 +78,7 @@ def test_order_at_its_ends():
     np.testing.assert_allclose(theory.random_layers.poisson_order_mean(1e-9, 2.0), 1e-9 * np.exp(0.5), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_printed_powers():
     assert abs(theory.random_layers.uniform_start_power(2, 1.0) - 0.1128) < 5.1e-5
     assert abs(theory.random_layers.uniform_start_power(2, 4.0) - 0.3089) < 5.1e-5
@@ -84,7 +86,7 @@ def test_printed_powers():
     assert theory.random_layers.uniform_start_power(2, 0.0) == 0
 
 
-@pytest.mark.parametrize(("d_k", "b"), [(1, 2.0), (2, 1.0), (2, 8.0), (3, 4.0), (7, 1.0)])
+@graded(("d_k", "b"), [(1, 2.0), (2, 1.0), (2, 8.0), (3, 4.0), (7, 1.0)], fast=3)
 def test_products_at_one_place_are_the_moments(d_k, b):
     a, second = theory.random_layers.attention_moments(b, d=2, d_k=d_k)
     # the stated accuracy of both quadratures; a curvature of s is B = E |dm|^2

@@ -47,6 +47,7 @@ SEEDS, BETA, END, LEVEL = 200, 100.0, 1e7, 1e-3
 """Fixed before the first run; beta (1 - cos) of the usual nearest angle of 8 tokens is 4.9 on S^2."""
 
 
+@pytest.mark.long
 def test_simulated_first_merges():
     """The law may be off by what the docstring says of 8 points, besides the test at its level."""
     tokens = af.uniform(af.Sphere(3), n=8, seed=range(SEEDS))

@@ -9,6 +9,7 @@ from scipy.integrate import quad
 
 from attnflow.theory.landscape import modes
 from attnflow.theory.landscape.counting import count_circle_modes, count_line_modes
+from tests.marks import graded
 
 pytestmark = pytest.mark.filterwarnings("error")
 SEEDS = st.integers(0, 2**32 - 1)
@@ -121,15 +122,14 @@ LINE = [
 ]
 
 
-@pytest.mark.slow  # the experiment kde-modes counts the same modes
-@pytest.mark.parametrize(("n", "beta", "value", "error", "samples"), LINE)
+@graded(("n", "beta", "value", "error", "samples"), LINE, slow=6)
 def test_line_table(n, beta, value, error, samples):
     found = modes.line_modes(n, beta, samples=samples, seed=3)
     assert agree(found, value, error)
     assert found.method == "Monte Carlo"
 
 
-@pytest.mark.parametrize(
+@graded(
     ("n", "beta", "value", "error", "samples"),
     [
         (200, 9, 3.65, 0.04, 300),
@@ -138,6 +138,7 @@ def test_line_table(n, beta, value, error, samples):
         (20, 100, 10.5, 0.05, 500),  # the last two are printed to three digits without an error
         (20, 1000, 16.6, 0.05, 400),
     ],
+    fast=1,
 )
 def test_circle_table_and_limit(n, beta, value, error, samples):
     found = modes.circle_modes(n, beta, samples=samples, seed=3)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from attnflow import theory
+from tests.marks import graded
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -51,6 +52,7 @@ def test_layers_lie_on_the_curve():
     assert theory.random_layers.layer_curve(**(case | {"layers": 3}))[0].tolist() == [0, 1, 2, 3]
 
 
+@pytest.mark.slow
 def test_elasticities_are_those_of_the_layers():
     base, case = values()
     layer = base["overlap 0.5"].value
@@ -61,6 +63,7 @@ def test_elasticities_are_those_of_the_layers():
         assert slope == pytest.approx(base["elasticities of the collapse layer"].value[i], abs=0.02)
 
 
+@pytest.mark.slow
 def test_cold_networks_separate_nearby_tokens():
     hot, cold = values(logit_scale=10.0)[0], values(logit_scale=11.0)[0]
     assert hot["critical logit scale"].value == pytest.approx(10.6634, abs=5e-5)
@@ -72,7 +75,7 @@ def test_cold_networks_separate_nearby_tokens():
     assert "every" in wide.statement
 
 
-@pytest.mark.parametrize(
+@graded(
     "changes",
     [
         {"logit_scale": np.inf},
@@ -82,6 +85,7 @@ def test_cold_networks_separate_nearby_tokens():
         {"context": 2, "d": 4},
         {"step": 1e-6},
     ],
+    fast=4,
 )
 def test_every_prediction_can_be_written_and_read(changes):
     for one in values(**changes)[0].values():

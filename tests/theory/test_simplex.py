@@ -9,6 +9,7 @@ from scipy.special import ndtr
 
 from attnflow import theory
 from attnflow.theory.random_layers.gaussian_softmax import common_weight
+from tests.marks import graded
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -179,7 +180,7 @@ COLLAPSE = {
 }
 
 
-@pytest.mark.parametrize("n", COLLAPSE)
+@graded("n", COLLAPSE, fast=1)
 def test_printed_collapse_times(n):
     for b, entry in zip((0, 1, 2, 4, 8, np.inf), COLLAPSE[n], strict=True):
         printed = np.array([float(part) for part in entry.split("/")])

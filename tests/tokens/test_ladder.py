@@ -36,6 +36,7 @@ FIELDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FIELDS)
 def test_a_flow_is_the_same(name):
     tokens = af.uniform(af.Sphere(3), n=13, seed=0)
@@ -87,6 +88,7 @@ def test_masses_stay_to_the_last_bit():
         np.testing.assert_array_equal(af.tokens.padded(tokens, 100).masses[:n], tokens.masses)
 
 
+@pytest.mark.slow
 def test_noise_goes_on_and_float32_stays():
     tokens = af.tokens.padded(af.uniform(af.Sphere(3), n=9, seed=0))
     options = {"method": af.Fixed(0.25), "noise": af.Brownian(0.1, seed=1), "keep": ["positions"]}

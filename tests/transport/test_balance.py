@@ -59,6 +59,7 @@ def test_the_slope_is_the_gradient_of_the_energy():
         assert energy_slope(USA0, TOKENS) == pytest.approx(float(jnp.sqrt(m @ jnp.sum(g**2, axis=1))), rel=1e-12)
 
 
+@pytest.mark.long
 def test_reference_numbers_of_the_balance_along_flows():
     """60 tokens at beta = 9 until t = 8. Speed by differences of W_2; USA0 is nearly a geodesic, softmax is not."""
     observe = {"gap": balance_gap.of(SA), "pace": metric_speed.of(SA), "slope": energy_slope.of(SA)}
@@ -76,6 +77,7 @@ def test_reference_numbers_of_the_balance_along_flows():
     assert path_length(flow) > distance(flow.tokens(0), flow.tokens(-1), order=2)
 
 
+@pytest.mark.slow
 def test_equiangular_tokens_move_on_a_geodesic():
     """n = 8 orthonormal tokens go straight to their mean: length arccos(1/sqrt(8)) = 1.2094292029."""
     flow = af.solve(af.Attention(2.0), af.Tokens(np.eye(8)), 60.0, save=300)
