@@ -18,6 +18,7 @@ import pytest  # noqa: E402
 
 import attnflow as af  # noqa: E402
 from attnflow.compilations import make_room  # noqa: E402
+from tests.faults import faults  # noqa: E402, F401
 from tests.lab import browser  # noqa: E402
 from tests.measured import Measured  # noqa: E402
 
