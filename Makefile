@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# versions that pip keeps to; LOCK=/dev/null takes the newest of everything, tools/oldest.py writes the oldest allowed
+LOCK := requirements.lock
 
 # pytest rewrites the asserts of 200 files; where compiled files are kept, each process saves ten seconds of that
 export PYTHONDONTWRITEBYTECODE :=
@@ -66,12 +68,12 @@ $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info < (3, 14) else "attnflow needs Python 3.11 to 3.13, this is " + sys.version.split()[0] + "; use make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.installed: $(VENV)/bin/python pyproject.toml requirements.lock
-	$(BIN)/python -m pip install $(QUIETLY) -c requirements.lock -e ".[fast]"
+$(VENV)/.installed: $(VENV)/bin/python pyproject.toml $(LOCK)
+	$(BIN)/python -m pip install $(QUIETLY) -c $(LOCK) -e ".[fast]"
 	touch $@
 
 $(VENV)/.developed: $(VENV)/.installed
-	$(BIN)/python -m pip install $(QUIETLY) -c requirements.lock -e ".[dev]"
+	$(BIN)/python -m pip install $(QUIETLY) -c $(LOCK) -e ".[dev]"
 	touch $@
 
 # pins of what pyproject.toml alone asks for, resolved in an environment of its own by the oldest Python, so that they

@@ -1,8 +1,8 @@
 """Size of the suite: `python tools/suite_size.py` counts code and what tests reach past the doors of rooms.
 
 Lines of code leave out blank lines, comments and docstrings. An import is below a door when its module lies deeper than
-the public room that hands the name on (`attnflow.flows.particles`, whose door is `attnflow.flows`). Faults and settings
-that tests change go through `tests/faults.py`; lines with `monkeypatch` elsewhere are counted. `--list` names the places.
+the public room that exports the name (`attnflow.flows.particles`, whose door is `attnflow.flows`). Faults and settings
+that tests change go through `tests/faults.py`; lines with `monkeypatch` elsewhere are counted. `--list` names them all.
 """
 
 import argparse
@@ -72,6 +72,7 @@ def patches(folder: Path) -> list[str]:
 
 
 def main() -> None:
+    """Print the counts; with `--list` the places too."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--list", action="store_true", help="name every import below a door and every patch")
     options = parser.parse_args()
