@@ -161,10 +161,13 @@ class Bench:
 
 
 @functools.cache
-def _texts(root: Path) -> dict[str, str]:
-    """The files with tests and what they say."""
-    paths = sorted((root / "tests").rglob("test_*.py"))
-    return {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in paths}
+def _names(root: Path) -> dict[str, set[str]]:
+    """The files with tests, and the identifiers and dotted names in each."""
+    texts = {path: path.read_text(encoding="utf-8") for path in sorted((root / "tests").rglob("test_*.py"))}
+    return {
+        path.relative_to(root).as_posix(): {*re.findall(r"\w+", text), *re.findall(r"\w+(?:\.\w+)+", text)}
+        for path, text in texts.items()
+    }
 
 
 @functools.cache
@@ -178,10 +181,10 @@ def nearest(root: Path, file: str) -> tuple[list[str], list[str]]:
     room, stem = room_of(file), path.stem
     tree = ast.parse(path.read_text(encoding="utf-8"))
     public = [n.name for n in tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef) and n.name[0] != "_"]
-    words = [re.escape(f"attnflow.{file.removesuffix('.py').replace('/', '.')}"), *public]
+    words = {f"attnflow.{file.removesuffix('.py').replace('/', '.')}", *public}
     near, wide = list[tuple[bool, int, str]](), list[tuple[bool, int, str]]()
-    for name, text in _texts(root).items():
-        named = sum(bool(re.search(rf"\b{word}\b", text)) for word in words)
+    for name, names in _names(root).items():
+        named = len(words & names)
         in_room = name.count("/") == 1 if room == TOP else name.startswith(f"tests/{room}/")
         if name != CONFORMANCE and (named or (in_room and room != TOP)):
             (near if in_room else wide).append((Path(name).stem != f"test_{stem}", -named, name))
