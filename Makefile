@@ -8,7 +8,7 @@ LOCK := requirements.lock
 # pytest rewrites the asserts of 200 files; where compiled files are kept, each process saves ten seconds of that
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test check lint types shapes long bench docs release-check lock clean
+.PHONY: demo test check lint types shapes long records bench docs release-check lock clean
 
 demo: $(VENV)/.installed
 	$(BIN)/attnflow run metastability
@@ -22,14 +22,19 @@ test: $(VENV)/.developed
 
 # `make test` once more with every annotation checked as it is called: types, shapes and names of axes
 CHECKER := beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))
-APART := imports packaging records types
+APART := imports packaging types
 shapes: $(VENV)/.developed
 	$(PYTEST) -m "$(MARKS)" "--jaxtyping-packages=attnflow,$(CHECKER)" $(APART:%=--ignore=tests/test_%.py)
 
-# hours, by hand: each campaign leaves a dated record that names the commit in campaigns/records
+# hours, by hand: all cases, then the campaigns; each leaves a dated record in campaigns/records, which `make records` reads
+CAMPAIGNS := $(filter-out %/long.py %/checks.py,$(wildcard campaigns/[a-z]*.py))
 long: $(VENV)/.developed
-	$(PYTEST)
-	set -e; for campaign in campaigns/[a-z]*.py; do $(BIN)/python $$campaign; done
+	$(BIN)/python campaigns/long.py -n $(WORKERS) --dist worksteal
+	set -e; for campaign in $(CAMPAIGNS); do $(BIN)/python $$campaign; done
+
+# what the records must say before a release; it needs nothing beside Python
+records:
+	$(PYTHON) campaigns/checks.py
 
 check: lint types test
 
@@ -53,11 +58,13 @@ bench: $(VENV)/.developed
 	$(BIN)/python benchmarks/sweeps.py
 	$(BIN)/python benchmarks/lab.py
 
-# the site, in build/site/html: pages, reference, tutorials run at full size (kept until their sources change), gallery
+# the site, in build/site/html: pages, reference, tutorials run at full size (kept until their sources change), gallery,
+# which is refused while a claim lacks a record of broken physics for its present program
 docs: $(VENV)/.developed
 	$(BIN)/python site/build.py
 
-# builds sdist and wheel, installs the wheel on each Python, runs the README there; checks metadata, changelog and tag
+# builds sdist and wheel, installs the wheel on each Python, runs the README there; checks metadata, changelog, tag and
+# records, of which the one of `make long` must be of the present source
 release-check:
 	$(PYTHON) tools/release_check.py
 

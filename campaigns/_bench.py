@@ -3,6 +3,7 @@
 import ast
 import concurrent.futures
 import contextlib
+import functools
 import json
 import os
 import queue
@@ -14,12 +15,12 @@ import tempfile
 import time
 from pathlib import Path
 
-TREE = ("src", "tests", "docs", "benchmarks", "campaigns")
+from _mutants import TOP, room_of
+
+TREE = ("src", "tests", "docs", "examples", "benchmarks", "campaigns", "site", "tools")
 """Folders that tests look into; files beside them travel too."""
-TIERS = {"test": "test", "study": "steady"}
-"""What `--tiers` is for the tests of `make test`, and for the studies that every CI runs."""
-LAST = ("tests/test_conformance.py", "tests/test_records.py")
-"""A test of all rooms, and one that judges the record itself and so no mutant."""
+CONFORMANCE = "tests/test_conformance.py"
+"""The tests that all rooms share."""
 LONGEST = 600.0
 """Seconds for one test, with the start of its process."""
 FACTS = """
@@ -37,7 +38,9 @@ class Bench:
 
     def __init__(self, root: Path, folder: Path, python: str, copies: int, options: list[str]):
         self.folder, self.python, self.options = folder, python, options
-        self.known: dict[tuple[str, str], bool] = {}
+        self.known: dict[str, bool] = {}
+        self.marks: dict[str, str] = {}
+        """Of every test that failed in a copy, by its id: `slow`, or `test` if it has no mark."""
         self.base = folder / "base"
         self.base.mkdir()
         for path in root.iterdir():
@@ -80,7 +83,7 @@ class Bench:
             raise SystemExit(f"attnflow is imported from {file} and not from the copy; nothing would be tested.")
         return python, version
 
-    def pytest(self, copy: Path, arguments: list[str], tier: str, limit: float) -> tuple[int | None, str]:
+    def pytest(self, copy: Path, arguments: list[str], limit: float) -> tuple[int | None, str]:
         """Exit code (None after the time limit), and the first test that failed or did not end."""
         if self.stopped:
             raise Stopped
@@ -88,7 +91,7 @@ class Bench:
         os.close(descriptor)
         watched = Path(name)
         command = [self.python, "-m", "pytest", "-x", "-p", "no:cacheprovider", "-p", "_watch", "--watched", name]
-        command += ["--tb=no", "--tiers", TIERS[tier], *self.options, *arguments]
+        command += ["--tb=no", *self.options, *arguments]
         process = subprocess.Popen(
             command, cwd=copy, env=self.environment(copy), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             stdin=subprocess.DEVNULL, text=True, start_new_session=True,
@@ -107,9 +110,12 @@ class Bench:
         if code == -signal.SIGKILL:
             print("a test run was killed from outside, perhaps for lack of memory; use fewer --jobs.", flush=True)
             return None, ""
-        failed = [line.removeprefix("failed ") for line in said if line.startswith("failed ")]
-        began = [line.removeprefix("began ") for line in said if line.startswith("began ")]
-        return code, (failed or began[-1:] or ["tests/conftest.py"])[0]
+        events = [line.split(" ", maxsplit=2) for line in said]
+        failed = [(test, mark) for event, mark, test in events if event == "failed"]
+        began = [(test, mark) for event, mark, test in events if event == "began"]
+        test, mark = (failed or began[-1:] or [("tests/conftest.py", "test")])[0]
+        self.marks[test] = mark
+        return code, test
 
     def end(self, process: "subprocess.Popen[str]") -> None:
         """End a test run and all that it started."""
@@ -124,51 +130,62 @@ class Bench:
         for process in list(self.running):
             self.end(process)
 
-    def sound(self, test: str, tier: str) -> bool:
-        """Whether a test exists in this tier and passes without a change (a file: whether it can be imported)."""
-        if (test, tier) not in self.known:
+    def sound(self, test: str) -> bool:
+        """True if a test is selected and passes without a change; of a file, if it can be imported."""
+        if test not in self.known:
             arguments, good = ([test], (0,)) if "::" in test else (["--collect-only", test], (0, 5))
-            self.known[test, tier] = self.pytest(self.base, arguments, tier, LONGEST)[0] in good
-        return self.known[test, tier]
+            self.known[test] = self.pytest(self.base, arguments, LONGEST)[0] in good
+        return self.known[test]
 
-    def check(self, copy: Path, tests: list[str], tier: str, limit: float) -> tuple[str, str]:
+    def check(self, copy: Path, tests: list[str], limit: float) -> tuple[str, str]:
         """Whether the tests notice what is wrong with this copy: killed (and by which), survived, or cut by the limit.
 
         A test counts if it fails twice and passes without the change.
         """
         end, doubtful = time.monotonic() + limit, list[str]()
         while True:
-            unsound = [test for (test, _), sound in list(self.known.items()) if not sound]
+            unsound = [test for test, sound in list(self.known.items()) if not sound]
             skipped = [word for test in [*doubtful, *unsound] if "::" in test for word in ("--deselect", test)]
-            code, by = self.pytest(copy, [*tests, *skipped], tier, end - time.monotonic())
+            code, by = self.pytest(copy, [*tests, *skipped], end - time.monotonic())
             if code is None:
                 return "cut", ""
             if code in (0, 5):  # 5: no test was left
                 return "survived", ""
             if by == "tests/conftest.py":  # nothing could be imported, which the base could
                 return "killed", by
-            if self.sound(by, tier) and ("::" not in by or self.pytest(copy, [by], tier, LONGEST)[0] != 0):
+            if self.sound(by) and ("::" not in by or self.pytest(copy, [by], LONGEST)[0] != 0):
                 return "killed", by
             if "::" not in by:
                 tests = [test for test in tests if test != by]
             doubtful.append(by)
 
 
+@functools.cache
+def _names(root: Path) -> dict[str, set[str]]:
+    """The files with tests, and the identifiers and dotted names in each."""
+    texts = {path: path.read_text(encoding="utf-8") for path in sorted((root / "tests").rglob("test_*.py"))}
+    return {
+        path.relative_to(root).as_posix(): {*re.findall(r"\w+", text), *re.findall(r"\w+(?:\.\w+)+", text)}
+        for path, text in texts.items()
+    }
+
+
+@functools.cache
 def nearest(root: Path, file: str) -> tuple[list[str], list[str]]:
-    """Test files of its room, those that name the module or what it defines first, and the conformance tests; and those
-    elsewhere that name it.
+    """The test files that a change of a file of the package meets first, and those that it meets then.
+
+    First come those of its room (of a file in no folder: those in no folder that name it), and the conformance tests;
+    then those elsewhere that name the module or what it defines. Files that name it most come first.
     """
     path = root / "src" / "attnflow" / file
-    room, stem = file.split("/")[0], path.stem
+    room, stem = room_of(file), path.stem
     tree = ast.parse(path.read_text(encoding="utf-8"))
     public = [n.name for n in tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef) and n.name[0] != "_"]
-    words = [re.escape(f"attnflow.{file.removesuffix('.py').replace('/', '.')}"), *public]
+    words = {f"attnflow.{file.removesuffix('.py').replace('/', '.')}", *public}
     near, wide = list[tuple[bool, int, str]](), list[tuple[bool, int, str]]()
-    for test in sorted((root / "tests").rglob("test_*.py")):
-        name = test.relative_to(root).as_posix()
-        text = test.read_text(encoding="utf-8")
-        named = sum(bool(re.search(rf"\b{word}\b", text)) for word in words)
-        at = near if name.startswith(f"tests/{room}/") else wide
-        if name not in LAST and (at is near or named):
-            at.append((test.stem != f"test_{stem}", -named, name))
-    return [name for *_, name in sorted(near)] + [LAST[0]], [name for *_, name in sorted(wide)]
+    for name, names in _names(root).items():
+        named = len(words & names)
+        in_room = name.count("/") == 1 if room == TOP else name.startswith(f"tests/{room}/")
+        if name != CONFORMANCE and (named or (in_room and room != TOP)):
+            (near if in_room else wide).append((Path(name).stem != f"test_{stem}", -named, name))
+    return [name for *_, name in sorted(near)] + [CONFORMANCE], [name for *_, name in sorted(wide)]

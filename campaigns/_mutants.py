@@ -9,12 +9,13 @@ import ast
 import dataclasses
 import random
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 MATHEMATICS = ("fields", "sums", "flows", "observe", "meanfield", "theory")
-ROOMS = (*MATHEMATICS, "control", "random_layers", "decoders", "runs", "learn", "stability")
+TOP = "attnflow"
+"""The room of the files that lie in no folder of the package."""
 LEFT_OUT = {"sums/costs.py"}
 """Files that hold measured times alone."""
 SPEED = re.compile(
@@ -58,8 +59,8 @@ class Mutant:
 
     @property
     def room(self) -> str:
-        """The folder of the package that it is in."""
-        return self.file.split("/")[0]
+        """The folder of the package that its file is in, or `TOP`."""
+        return room_of(self.file)
 
     def key(self) -> tuple[str, int, str, str]:
         """What tells it from all others."""
@@ -79,41 +80,52 @@ class Mutant:
         path.write_text("".join(lines), encoding="utf-8")
 
 
-def draw(package: Path, count: int, seed: int, only: str | None = None) -> list[Mutant]:
-    """`count` mutants in different lines: half in the rooms that hold mathematics, then half in all, by the next seed.
+def room_of(file: str) -> str:
+    """The room of a file whose path is relative to the package."""
+    return file.split("/")[0] if "/" in file else TOP
 
-    With `only`, all are of one file.
+
+def rooms(package: Path) -> list[str]:
+    """All rooms of the package: `TOP`, and every folder with a file that can be changed."""
+    folders = sorted({path.relative_to(package).parts[0] for path in package.glob("*/**/*.py")})
+    return [TOP, *(folder for folder in folders if _files(package, folder))]
+
+
+def draw(package: Path, count: int, seed: int, only: str | None = None) -> list[Mutant]:
+    """Draw `count` mutants in different lines: half in the rooms that hold mathematics, half in all others.
+
+    Within each half every room has the same share; the second half is drawn by the next seed. With `only`, all
+    mutants are of one file.
     """
     if only:
-        return choose(package, count, seed, only=only)
-    first = choose(package, (count + 1) // 2, seed, MATHEMATICS)
-    taken = {(mutant.file, mutant.line) for mutant in first}
-    return first + choose(package, count // 2, seed + 1, taken=taken)
+        return choose(package, count, seed, rooms(package), only)
+    others = [room for room in rooms(package) if room not in MATHEMATICS]
+    return choose(package, (count + 1) // 2, seed, MATHEMATICS) + choose(package, count // 2, seed + 1, others)
 
 
-def choose(
-    package: Path,
-    count: int,
-    seed: int,
-    rooms: tuple[str, ...] = ROOMS,
-    only: str | None = None,
-    taken: Collection[tuple[str, int]] = (),
-) -> list[Mutant]:
+def _files(package: Path, room: str) -> list[Path]:
+    """The files of a room that can be changed."""
+    paths = package.glob("*.py") if room == TOP else (package / room).rglob("*.py")
+    left_out = {package / name for name in LEFT_OUT}
+    return [path for path in sorted(paths) if path.name != "__init__.py" and path not in left_out]
+
+
+def choose(package: Path, count: int, seed: int, rooms: Sequence[str], only: str | None = None) -> list[Mutant]:
     """`count` mutants in different lines: rooms in turn, then a random line of the room, then a change of it."""
     rng = random.Random(seed)
     sources: dict[str, str] = {}
     found: dict[str, list[list[Mutant]]] = {}
     for room in rooms:
         found[room] = []
-        for path in sorted((package / room).rglob("*.py")):
+        for path in _files(package, room):
             name = path.relative_to(package).as_posix()
-            if path.name == "__init__.py" or name in LEFT_OUT or (only and not name.endswith(only)):
+            if only and not name.endswith(only):
                 continue
             sources[name] = path.read_text(encoding="utf-8")
             at: dict[int, list[Mutant]] = {}
             for mutant in mutants(name, sources[name]):
                 at.setdefault(mutant.line, []).append(mutant)
-            found[room] += [at[line] for line in sorted(at) if (name, line) not in taken]
+            found[room] += [at[line] for line in sorted(at)]
         rng.shuffle(found[room])
     chosen: list[Mutant] = []
     while len(chosen) < count and any(found.values()):

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 Record = dict[str, Any]
-"""date, commit, source, python, jax, seed, count, only, again (the record whose mutants they are), options, mutants."""
-SAME = ("seed", "count", "only", "again", "source")
+"""date, commit, source, python, jax, seed, count, only, again (the record whose mutants they are), marks, options,
+mutants; `commit` is information for readers, `source` says which package ran."""
+SAME = ("seed", "count", "only", "again", "marks", "source")
 """What two parts of one campaign share."""
 
 
@@ -30,13 +31,6 @@ def of_folder(root: Path) -> str:
         blob = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
         found.append((path.relative_to(root).as_posix(), blob))
     return digest(found)
-
-
-def of_commit(root: Path, commit: str) -> str:
-    """The digest of `src` at a commit."""
-    lines = git(root, "ls-tree", "-r", commit, "src").splitlines()
-    rows = [line.split(maxsplit=3) for line in lines if line.endswith(".py")]
-    return digest((path, blob) for _, _, blob, path in rows)
 
 
 def begin(root: Path, name: str, given: Path | None, **facts: Any) -> tuple[Path, Record]:
@@ -113,12 +107,11 @@ def more(one: Record, other: Record) -> bool:
 
 
 def lost(before: Record, after: Record) -> list[str]:
-    """The mutants that tests killed before and that survive now, or that an earlier tier killed before."""
-    order = {"test": 0, "study": 1}
+    """Sentences about the mutants that tests killed before and that survive now."""
     now = {(one["file"], one["place"], one["before"], one["after"]): one for one in after["mutants"]}
     found = []
     for old in (one for one in before["mutants"] if one["verdict"] == "killed"):
         new = now.get((old["file"], old["place"], old["before"], old["after"]))
-        if new and (new["verdict"] != "killed" or order[new["tier"]] > order[old["tier"]]):
+        if new and new["verdict"] != "killed":
             found.append(f"{old['file']}:{new['line']}: {old['before']} -> {old['after']}, killed by {old['by']}")
     return found

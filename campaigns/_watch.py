@@ -47,7 +47,7 @@ def pytest_collection_modifyitems(config, items):
 def pytest_runtest_protocol(item):
     usual = item.config.stash[COSTS].get(item.nodeid)
     longest = item.config.getoption("longest")
-    _say(item.config, "began", item.nodeid)
+    _say(item.config, "began", item)
     faulthandler.dump_traceback_later(longest if usual is None else min(longest, 60 + 5 * usual), exit=True)
     try:
         return (yield)
@@ -61,19 +61,18 @@ class _Failures:
 
     def pytest_runtest_logreport(self, report):
         if report.failed:
-            _say(self.config, "failed", report.nodeid)
+            _say(self.config, "failed", report)
 
-    def pytest_collectreport(self, report):
-        if report.failed:
-            _say(self.config, "failed", report.nodeid)
+    pytest_collectreport = pytest_runtest_logreport
 
 
 def pytest_sessionstart(session):
     session.config.pluginmanager.register(_Failures(session.config))
 
 
-def _say(config, word, name):
-    path = config.getoption("watched")
+def _say(config, event, subject):
+    """Add a line for a case, or for a report: the event, the mark that it runs with, and its id."""
+    path, mark = config.getoption("watched"), "slow" if "slow" in getattr(subject, "keywords", ()) else "test"
     if path:
         with path.open("a", encoding="utf-8") as file:
-            file.write(f"{word} {name}\n")
+            file.write(f"{event} {mark} {subject.nodeid}\n")

@@ -3,29 +3,30 @@
     python campaigns/mutations.py                       120 mutants, all processors, the record of today
     python campaigns/mutations.py --list --count 12     which lines would be changed, and how
     python campaigns/mutations.py --only theory/landscape/rings.py --count 5 --no-whole --record trial.json
-    python campaigns/mutations.py --slice 1/4 --budget 240 --jobs 16 --record part-1.json
+    python campaigns/mutations.py --slice 1/4 --budget 240 --limit 60 --jobs 16 --record part-1.json
     python campaigns/mutations.py --merge part-*.json --record campaigns/records/mutations-2026-01-31.json
     python campaigns/mutations.py --mutants campaigns/records/mutations-2026-01-31.json      the same ones again
 
 Mutants (one small change of one line, see `_mutants.py`) are drawn by a seed: half of them, as many in each, from the
-six rooms that hold mathematics, and half, by the next seed, from those and six more. Each is applied to a copy of the
-whole tree in a temporary folder, never to the tree itself, and the copy is what the tests import: PYTHONPATH points to
-it, and nothing begins if `attnflow` comes from elsewhere.
+six rooms that hold mathematics, and half, by the next seed, from all others; the files in no folder of the package are
+a room too. Each is applied to a copy of the whole tree in a temporary folder, never to the tree itself, and the copy is
+what the tests import: PYTHONPATH points to it, and nothing begins if `attnflow` comes from elsewhere.
 
-A mutant meets, until a test fails: the tests of `make test` in its room, files that name the module or what it defines
-first, and the conformance tests ("near"); those of `make test` elsewhere that name it ("wide"); those of `make study`
-in both ("study"); then all of `make test` and all of `make study` ("whole", "whole study"). A test that fails must fail
-twice, and pass without the change; one that does not end in its time counts as failed. The record says which test
-killed a mutant and in which tier it is, `test` or `study`.
+A mutant meets, until a test fails: the tests of its room, files that name the module or what it defines first, and the
+conformance tests ("near"); those elsewhere that name it ("wide"); then all ("whole"). These are the tests that CI
+runs, all without the mark `long`; `--marks "not slow and not long"` leaves those of `make test`. A test that fails must
+fail twice, and pass without the change; one that does not end in its time counts as failed. The record says which test
+killed a mutant and its mark: `slow`, or `test` if it has none.
 
 With --mutants the changes of a record are made again, found by their text where lines have moved, and each meets first
 the test that killed it. Those whose line no longer exists are `gone`, and a person looks for what is there instead.
-What was killed and survives now, or dies in a later tier, is lost: it is named at the end, with exit code 1.
+What was killed and survives now is lost: it is named at the end, with exit code 1.
 
-The record is written after every step. Started again with the same options, the campaign goes on where it stopped (the
-package must be the same; when tests were added, `--retry` runs the survivors again). A survivor shows a test that is
-missing, unless the change makes no difference: a person who can say why writes file, before, after and the reason into
-`equivalent.toml`. Verdicts: killed, survived, equivalent, gone. Exit code 1 if a mutant survived.
+The record is written every few seconds and at the end; no git is needed (`--commit` says what the tree is). Started
+again with the same options, the campaign goes on where it stopped (the package must be the same; when tests were added,
+`--retry` runs the survivors again). A survivor shows a test that is missing, unless the change makes no difference: a
+person who can say why writes file, before, after and the reason into `equivalent.toml`. Verdicts: killed, survived,
+equivalent, gone. Exit code 1 if a mutant survived.
 """
 
 import argparse
@@ -43,14 +44,14 @@ from pathlib import Path
 from typing import Any
 
 import _record
-from _bench import LAST, Bench, Stopped, nearest
-from _mutants import ROOMS, Mutant, draw, find, place
+from _bench import Bench, Stopped, nearest
+from _mutants import Mutant, draw, find, place, rooms
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORDS = ROOT / "campaigns" / "records"
 EQUIVALENT = ROOT / "campaigns" / "equivalent.toml"
-STAGES = {"near": "test", "wide": "test", "study": "study", "whole": "test", "whole study": "study"}
-"""What a mutant meets, one after the other, and the tier of those tests."""
+PAUSE = 5.0
+"""Seconds between two times that the record is written while mutants run."""
 
 
 class Campaign:
@@ -62,56 +63,64 @@ class Campaign:
         self.order = {mutant.key(): at for at, mutant in enumerate(chosen)}
         self.mine = chosen[k - 1 :: n]
         self.deadline = time.monotonic() + options.budget
-        self.killers = {one["again"]: (one["by"], one["tier"]) for one in options.again if one["again"]}
+        self.killers = {entry["again"]: entry["by"] for entry in options.again if entry["again"]}
+        self.equivalents = _record.equivalents(EQUIVALENT)
+        self.entries = {_key(entry): entry for entry in record["mutants"]}
+        self.saved = time.monotonic()
 
-    def known(self, mutant: Mutant) -> dict[str, Any]:
-        """Its entry in the record, or a new one."""
+    def entry(self, mutant: Mutant) -> dict[str, Any]:
+        """The entry of a mutant in the record, or a new one."""
+        if mutant.key() in self.entries:
+            return self.entries[mutant.key()]
         file, line, before, after = mutant.key()
         source = (self.bench.base / "src" / "attnflow" / file).read_text(encoding="utf-8")
-        new = {
+        return {
             "file": file, "line": line, "place": place(source, line), "kind": mutant.kind, "before": before,
-            "after": after, "verdict": "survived", "tier": "", "by": "", "met": [], "seconds": 0.0, "why": "",
+            "after": after, "verdict": "survived", "mark": "", "by": "", "met": [], "seconds": 0.0, "why": "",
         }  # fmt: skip
-        return next((one for one in self.record["mutants"] if _key(one) == mutant.key()), new)
 
     def keep(self, *entries: dict[str, Any]) -> None:
-        """Put verdicts into the record, and write it."""
-        for entry in entries:
-            others = [one for one in self.record["mutants"] if _key(one) != _key(entry)]
-            self.record["mutants"] = sorted(
-                [*others, entry], key=lambda one: self.order.get(_key(one), len(self.order))
-            )
-        _record.judge(self.record, _record.equivalents(EQUIVALENT))
+        """Judge entries and put them into the record."""
+        _record.judge({"mutants": entries}, self.equivalents)
+        self.entries |= {_key(entry): entry for entry in entries}
+        if time.monotonic() > self.saved + PAUSE:
+            self.save()
+
+    def save(self) -> None:
+        """Write the record, mutants in the order in which they were drawn."""
+        self.record["mutants"] = sorted(
+            self.entries.values(), key=lambda entry: self.order.get(_key(entry), len(self.order))
+        )
         _record.save(self.record, self.options.record)
+        self.saved = time.monotonic()
 
     def tests(self, mutant: Mutant, stage: str) -> list[str]:
-        """The arguments for pytest; the record does not judge itself."""
-        if stage.startswith("whole"):
-            side = ["-n", str(self.options.workers), "--dist", "worksteal"] if self.options.workers > 1 else []
-            return [*side, f"--ignore={LAST[1]}", "tests"]
+        """The arguments for pytest."""
+        if stage == "whole":
+            parallel = ["-n", str(self.options.workers), "--dist", "worksteal"] if self.options.workers > 1 else []
+            return [*parallel, "tests"]
         near, wide = nearest(self.bench.base, mutant.file)
-        return {"near": near, "wide": wide, "study": near + wide}[stage]
+        return near if stage == "near" else wide
 
     def meet(self, mutant: Mutant, stage: str) -> dict[str, Any]:
         """Apply a mutant to a copy, run the tests of a stage, and put the file back; its entry."""
-        entry, began = self.known(mutant), time.monotonic()
+        entry, began = self.entry(mutant), time.monotonic()
         end = min(began + self.options.limit, self.deadline)
-        by, tier = self.killers.get(mutant.key(), ("", ""))
+        by = self.killers.get(mutant.key(), "")
         tests, verdict = self.tests(mutant, stage), "survived"
         copy = self.bench.free.get()
         try:
             mutant.apply(copy / "src" / "attnflow")
-            if "::" in by and stage == "near" and self.bench.sound(by, tier):
-                verdict, by = self.bench.check(copy, [by], tier, end - time.monotonic())
-            if verdict != "killed":
-                tier = STAGES[stage]
-                verdict, by = self.bench.check(copy, tests, tier, end - time.monotonic()) if tests else ("survived", "")
+            if "::" in by and stage == "near" and self.bench.sound(by):
+                verdict, by = self.bench.check(copy, [by], end - time.monotonic())
+            if verdict != "killed" and tests:
+                verdict, by = self.bench.check(copy, tests, end - time.monotonic())
         finally:
             shutil.copy2(self.bench.base / "src" / "attnflow" / mutant.file, copy / "src" / "attnflow" / mutant.file)
             self.bench.free.put(copy)
         entry = entry | {"seconds": round(entry["seconds"] + time.monotonic() - began, 1)}
         if verdict == "killed":
-            return entry | {"verdict": "killed", "tier": tier, "by": by, "why": ""}
+            return entry | {"verdict": "killed", "mark": self.bench.marks[by], "by": by, "why": ""}
         return entry | {"met": entry["met"] + [stage] * (verdict == "survived")}
 
     def run(self) -> None:
@@ -119,12 +128,11 @@ class Campaign:
 
         What a person called equivalent in the record that is run again is so again.
         """
-        same = {one["again"] for one in self.options.again if one["verdict"] == "equivalent"}
-        self.keep(*(self.known(mutant) for mutant in self.mine if mutant.key() in same))
-        whole = [name for name in STAGES if name.startswith("whole")]
-        self.side_by_side([name for name in STAGES if name not in whole], self.options.jobs)
+        same = {entry["again"] for entry in self.options.again if entry["verdict"] == "equivalent"}
+        self.keep(*(self.entry(mutant) for mutant in self.mine if mutant.key() in same))
+        self.side_by_side(["near", "wide"], self.options.jobs)
         if self.options.whole:
-            self.side_by_side(whole, max(1, self.options.jobs // self.options.workers))
+            self.side_by_side(["whole"], max(1, self.options.jobs // self.options.workers))
 
     def side_by_side(self, stages: list[str], jobs: int) -> None:
         """Let every mutant meet these stages; none begins after the budget is spent."""
@@ -132,7 +140,7 @@ class Campaign:
         running: dict[concurrent.futures.Future[dict[str, Any]], tuple[int, int]] = {}
 
         def queue(at: int, behind: int = -1) -> None:
-            entry = self.known(self.mine[at])
+            entry = self.entry(self.mine[at])
             left = [k for k, stage in enumerate(stages) if stage not in entry["met"] and k > behind]
             if left and entry["verdict"] == "survived":
                 heapq.heappush(waiting, (left[0], at))
@@ -151,7 +159,7 @@ class Campaign:
                         entry = future.result()
                         self.keep(entry)
                         finished = stages[stage] in entry["met"]
-                        word = f"{entry['tier']}: {entry['by']}" if entry["verdict"] == "killed" else stages[stage]
+                        word = f"{entry['mark']}: {entry['by']}" if entry["verdict"] == "killed" else stages[stage]
                         verdict = entry["verdict"] if finished or entry["verdict"] == "killed" else "cut"
                         print(
                             f"{entry['seconds']:6.0f} s  {verdict:9s}{entry['file']}:{entry['line']} {word}", flush=True
@@ -161,18 +169,21 @@ class Campaign:
                 pool.shutdown(wait=False, cancel_futures=True)
                 self.bench.stop()
                 raise
+            finally:
+                self.save()
 
     def report(self) -> int:
         """Say what was found; exit code 1 if a mutant survived or was lost."""
         gone = [
-            one | {"verdict": "gone", "by": "", "tier": "", "met": []} for one in self.options.again if not one["again"]
+            one | {"verdict": "gone", "by": "", "mark": "", "met": []} for one in self.options.again if not one["again"]
         ]
         self.keep(*({key: value for key, value in one.items() if key != "again"} for one in gone))
+        self.save()
         mine = {mutant.key() for mutant in self.mine}
         entries = [one for one in self.record["mutants"] if _key(one) in mine or one["verdict"] == "gone"]
         counts: dict[str, int] = {}
         for one in entries:
-            name = f"killed in {one['tier']}" if one["verdict"] == "killed" else one["verdict"]
+            name = f"killed ({one['mark']})" if one["verdict"] == "killed" else one["verdict"]
             counts[name] = counts.get(name, 0) + 1
         words = ", ".join(f"{count} {name}" for name, count in counts.items())
         print(f"{len(entries)} of {len(self.mine)} mutants: {words}; written to {self.options.record}")
@@ -208,15 +219,16 @@ def _begin(options: argparse.Namespace, bench: Bench) -> dict[str, Any]:
     new = {
         "date": "", "commit": options.commit, "source": _record.of_folder(bench.base), **bench.facts(),
         "seed": options.seed, "count": options.count, "only": options.only,
-        "again": options.mutants.name if options.mutants else None, "options": options.pytest, "mutants": [],
+        "again": options.mutants.name if options.mutants else None, "marks": options.marks,
+        "options": options.pytest, "mutants": [],
     }  # fmt: skip
     if not options.record.exists():
         return new
     old = _record.load(options.record)
     for key in _record.SAME:
-        if old[key] != new[key]:
+        if old.get(key) != new[key]:
             raise SystemExit(
-                f"{options.record} is of another campaign ({key} {old[key]}, not {new[key]}); give --record."
+                f"{options.record} is of another campaign ({key} {old.get(key)}, not {new[key]}); give --record."
             )
     kept = [one for one in old["mutants"] if not (options.retry and one["verdict"] == "survived")]
     return new | {"mutants": kept}
@@ -224,13 +236,9 @@ def _begin(options: argparse.Namespace, bench: Bench) -> dict[str, Any]:
 
 def _commit() -> str:
     try:
-        if _record.git(ROOT, "status", "--porcelain", "--", "src", "tests").strip():
-            print(
-                "src or tests differ from the last commit: commit first, or the record will not pass.", file=sys.stderr
-            )
         return _record.git(ROOT, "rev-parse", "HEAD").strip()
     except (OSError, subprocess.CalledProcessError):
-        raise SystemExit("there is no git here: say which commit this is with --commit.") from None
+        return ""  # the digest of the source says what ran
 
 
 def _slice(text: str) -> tuple[int, int]:
@@ -276,6 +284,12 @@ def main() -> int:
         metavar="SECONDS",
         help="for one stage, which is cut short after that",
     )
+    parser.add_argument(
+        "--marks",
+        default="not long",
+        metavar="EXPRESSION",
+        help='tests that mutants meet, as for pytest -m ("not long")',
+    )
     parser.add_argument("--mutants", type=Path, metavar="RECORD", help="those of this record, instead of drawing")
     parser.add_argument("--commit", help="what the tree is, where there is no git")
     parser.add_argument("--record", type=Path, metavar="FILE", help=f"default {today.relative_to(ROOT)}")
@@ -301,10 +315,11 @@ def main() -> int:
     options.python = os.path.abspath(options.python) if os.sep in options.python else options.python
     with tempfile.TemporaryDirectory(prefix="mutations-") as folder:
         costs = [f"--costs={options.costs.resolve()}"] if options.costs else []
-        bench = Bench(ROOT, Path(folder), options.python, options.jobs, [*options.pytest, *costs])
+        bench = Bench(ROOT, Path(folder), options.python, options.jobs, ["-m", options.marks, *options.pytest, *costs])
         chosen = _chosen(bench.base / "src" / "attnflow", options)
-        if {mutant.room for mutant in chosen} != set(ROOMS) and not (options.only or options.mutants):
-            raise SystemExit(f"--count {options.count} is too few for {len(ROOMS)} rooms.")
+        missing = set(rooms(bench.base / "src" / "attnflow")) - {mutant.room for mutant in chosen}
+        if missing and not (options.only or options.mutants):
+            raise SystemExit(f"--count {options.count} is too few, no mutant is in {', '.join(sorted(missing))}.")
         campaign = Campaign(options, bench, _begin(options, bench), chosen)
         try:
             campaign.run()

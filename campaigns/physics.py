@@ -5,8 +5,9 @@
     python campaigns/physics.py --jobs 2 --record trial.json
 
 Every experiment runs in its quick version, as it is and under each of its mutations (`MUTATIONS`): changes of the
-simulation, never of stored data or predictions. The record says which claims fail under which mutation. Exit code 1 if
-a claim survives all mutations of its experiment, or fails without one.
+simulation, never of stored data or predictions. The record says which claims fail under which mutation, and for which
+`program` (`_program.py`): it stands until the experiment computes something else, whatever its words are. Exit code 1
+if a claim survives all mutations of its experiment, or fails without one.
 """
 
 import argparse
@@ -19,6 +20,7 @@ import time
 from pathlib import Path
 
 import _record
+from _program import program_hash
 
 ROOT = Path(__file__).resolve().parent.parent
 ONE = """
@@ -70,7 +72,9 @@ def main() -> int:
                 f"{len(found['claims'])} kinds of claims, {len(found['mutations'])} mutations, {found['seconds']} s"
             )
             print(f"{name}: {counts}", *(f"\n    SURVIVES: {claim}" for claim in survivors), flush=True)
-            record["experiments"][name] = found | {"commit": commit}
+            folder = ROOT / "src" / "attnflow_gallery" / name.replace("-", "_")
+            program = program_hash(sorted(folder.glob("*.py")))
+            record["experiments"][name] = found | {"commit": commit, "program": program}
             record["experiments"] = dict(sorted(record["experiments"].items()))
             _record.save(record, path)
     return bool(bad)

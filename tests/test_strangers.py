@@ -5,6 +5,7 @@ import json
 import random
 import sys
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ import pytest
 from attnflow.errors import RunCorrupted
 from attnflow.folders import Folder
 from tests import fuzz
-from tests.history import ROOT
+
+ROOT = Path(__file__).parents[1]
 
 assert fuzz.sentence, "what a refusal is measured by is imported before memory is measured"
 

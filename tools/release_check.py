@@ -2,7 +2,8 @@
 
 Builds the sdist, and the wheel from it; compares what the wheel holds with the sources; reads its metadata; installs it
 into a fresh environment for every Python from 3.11 to 3.13 that is on the path, as a user would, and runs the README's
-snippet there; compares version, change log, citation and tag. Every line says yes or no; one no ends with status 1.
+snippet there; compares version, change log, citation and tag; checks the records of the campaigns, of which that of
+`long` cases must be of the present source. Every line says yes or no; one no ends with status 1.
 It needs the package index, and nothing beside Python and git.
 """
 
@@ -65,6 +66,14 @@ def tag() -> str:
         return f"not there yet; `git tag -a {name}` comes last"
     _hold(_git("rev-list", "-1", name) == _git("rev-parse", "HEAD"), f"the tag {name} is at another commit")
     return f"{name} is this commit"
+
+
+def records() -> str:
+    """The records of the campaigns say what the project claims (campaigns/checks.py)."""
+    command = [sys.executable, str(ROOT / "campaigns" / "checks.py")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    _hold(not done.returncode, f"`make records` fails:\n{done.stdout}{done.stderr}".rstrip())
+    return f"{len(done.stdout.splitlines())} checks"
 
 
 def build(folder: Path) -> tuple[Path, Path]:
@@ -186,7 +195,7 @@ def main() -> None:
             failed.append(name)
             print(f"NO   {name}: {error}", flush=True)
 
-    for check in (tree, changelog, citation, tag):
+    for check in (tree, changelog, citation, tag, records):
         line(check.__name__, check)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from attnflow import certify
 from attnflow.errors import InvalidInput, MissingExtra
 from tests.certify.false import changed
 from tests.certify.shapes import CASES, CUBE, antiprism, poles, ring, simplex
-from tests.history import ROOT
+
+ROOT = Path(__file__).parents[2]
 
 
 def counts(found):

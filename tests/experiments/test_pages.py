@@ -1,12 +1,14 @@
 """The pages of the gallery are those of the experiments as they are now."""
 
 import re
+from pathlib import Path
 
 import pytest
 
 from attnflow.experiments import find, names
 from attnflow.experiments.catalogue import sources_hash
-from tests.history import ROOT
+
+ROOT = Path(__file__).parents[2]
 
 PAGES = ROOT / "docs" / "gallery"
 CHANCE = 1e-4

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,8 +11,9 @@ import pytest
 from attnflow.errors import InvalidInput, MissingExtra
 from attnflow.probe.networks import network, save_network
 from attnflow.probe.networks.files import open_weights
-from tests.history import ROOT
 from tests.probe import hostile, small
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
