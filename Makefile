@@ -61,7 +61,7 @@ bench: $(VENV)/.developed
 # the site, in build/site/html: pages, reference, tutorials run at full size (kept until their sources change), gallery,
 # which is refused while a claim lacks a record of broken physics for its present program
 docs: $(VENV)/.developed
-	$(BIN)/python site/build.py
+	$(BIN)/python site/build.py $(STALE)
 
 # builds sdist and wheel, installs the wheel on each Python, runs the README there; checks metadata, changelog, tag and
 # records, of which the one of `make long` must be of the present source
