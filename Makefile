@@ -58,8 +58,9 @@ bench: $(VENV)/.developed
 	$(BIN)/python benchmarks/sweeps.py
 	$(BIN)/python benchmarks/lab.py
 
-# the site, in build/site/html: pages, reference, tutorials run at full size (kept until their sources change), gallery,
-# which is refused while a claim lacks a record of broken physics for its present program
+# the site, in build/site/html: pages, reference, tutorials run at full size (kept until their sources change), gallery;
+# refused while a claim lacks a present record of broken physics, of which STALE=--stale builds a preview all the same
+STALE :=
 docs: $(VENV)/.developed
 	$(BIN)/python site/build.py $(STALE)
 
