@@ -69,7 +69,7 @@ def test_pages_from_a_finished_run(log, write, tmp_path):
         "[All experiments](../page.md)",
     ):
         assert words in page
-    assert re.search(r"\n\d+ CPU s on \d+ cores, \S", page)
+    assert re.search(r"\n\d+ CPU s on \d+ cores, \w", page)
     picture = (tmp_path / "docs" / "images" / "g" / "tiny-mean.png").read_bytes()
     assert Image.open(io.BytesIO(picture)).format == "PNG"
     before = listed, page, picture
