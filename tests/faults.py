@@ -19,8 +19,12 @@ POINTS = {
     "link a file": ("os", "link"),
     "open a file": ("os", "open"),
     "rename a file": ("os", "replace"),
+    # experiments
+    "resamples of texts": ("attnflow.experiments.kit.trained", "RESAMPLES"),
+    "texts measured together": ("attnflow.experiments.kit.trained", "GROUP"),
     # flows
     "first slice": ("attnflow.flows.particles", "FIRST_SLICE"),
+    "force between clusters": ("attnflow.flows.longtime.integrator", "force"),
     "seconds of a slice": ("attnflow.flows.particles", "SECONDS"),
 }
 """Name of every point -> (module or class in a module, attribute)."""

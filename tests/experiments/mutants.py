@@ -5,13 +5,30 @@ import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 
-from attnflow.experiments import Study
+from attnflow.experiments import Mutation, Study, kill_matrix
 
 
 def mutation(module, name):
     """The mutation `name` of an experiment."""
     (found,) = [one for one in module.MUTATIONS if one.name == name]
     return found
+
+
+def changed(module, name, value):
+    """A context in which `name` of a module is `value`."""
+    return Mutation(f"another {name}", module, name, lambda original: value).applied()
+
+
+def claims_of(module, parameters):
+    """The claims of an experiment after a run in a temporary folder; data with a NaN are refused."""
+    claims = []
+
+    def keep(parameters, data):
+        claims.extend(module.claims(parameters, data))
+        return []
+
+    kill_matrix(SimpleNamespace(run=module.run, claims=keep, MUTATIONS=[]), parameters)
+    return claims
 
 
 def only(module, claims):

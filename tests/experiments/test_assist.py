@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -10,9 +11,6 @@ import xarray as xr
 
 from attnflow.errors import RunError
 from attnflow.experiments import Study, assist, open_part, reproduce
-from attnflow.folders import Folder
-from attnflow.runs.claims import Claim
-from tests.experiments.tiny import SOURCE
 
 MOST = 12
 
@@ -47,9 +45,8 @@ def test_no_part_is_made_twice_and_both_get_all(tmp_path):
 
 def test_the_part_of_a_process_that_died_is_made_by_another(tmp_path):
     claim = tmp_path / "parts" / ".one.claim"
-    claim.parent.mkdir()
-    code = "import os, sys; from pathlib import Path; from attnflow.folders import Folder\n"
-    code += "from attnflow.runs.claims import Claim\nClaim.take(Folder(Path(sys.argv[1])), '.one.claim'); os._exit(9)"
+    code = "import os, sys; from attnflow.experiments import Study; "
+    code += "Study(sys.argv[1]).part('one', lambda: os._exit(9))"
     assert subprocess.run([sys.executable, "-c", code, str(claim.parent)]).returncode == 9
     assert claim.exists()
     part = Study(tmp_path / "parts").part("one", lambda: xr.Dataset({"x": 1.0}))
@@ -58,33 +55,34 @@ def test_the_part_of_a_process_that_died_is_made_by_another(tmp_path):
 
 
 def test_what_is_being_made_is_waited_for(tmp_path):
-    claim = Claim.take(Folder(tmp_path), ".one.claim")
-    other = Study(tmp_path / "elsewhere").part("one", lambda: xr.Dataset({"x": 2.0}))
+    is_begun, is_waited_for, notes = threading.Event(), threading.Event(), []
 
-    def finish():
-        (tmp_path / "elsewhere" / "one.npz").rename(tmp_path / "one.npz")
-        claim.release()
+    def make():
+        is_begun.set()
+        assert is_waited_for.wait(30)
+        return xr.Dataset({"x": 2.0})
 
-    timer = threading.Timer(0.5, finish)
-    timer.start()
-    said = []
-    part = Study(tmp_path, lambda at: said.append(at.note)).part("one", lambda: pytest.fail("made twice"))
-    assert part.identical(other)
-    assert any("another process" in note for note in said)
+    def hear(progress):
+        notes.append(progress.note)
+        is_waited_for.set()
+
+    with ThreadPoolExecutor(1) as executor:
+        first = executor.submit(Study(tmp_path).part, "one", make)
+        assert is_begun.wait(30)
+        part = Study(tmp_path, hear).part("one", lambda: pytest.fail("made twice"))
+    assert part.identical(first.result())
+    assert all("another process" in note for note in notes)
 
 
-def test_assisting_an_experiment_makes_its_parts(tmp_path, monkeypatch):
-    monkeypatch.setenv("TINY_LOG", str(tmp_path / "log"))
-    file = tmp_path / "little.py"
-    file.write_text(SOURCE, encoding="utf-8")
-    run, _ = reproduce(file, tmp_path / "run")
+def test_assisting_an_experiment_makes_its_parts(mine, tmp_path):
+    run, _ = reproduce(mine, tmp_path / "run")
     before = {path.name: open_part(path) for path in (run.path / "parts").glob("*.npz")}
     assert before
-    assist(run.path, plugins=[file])  # finished: nothing to do
+    assist(run.path, plugins=[mine])  # finished: nothing to do
     for name in before:
         (run.path / "parts" / name).unlink()
     run.update(status="interrupted")
-    assist(run.path, plugins=[file])
+    assist(run.path, plugins=[mine])
     for name, part in before.items():
         again = open_part(run.path / "parts" / name)
         assert all(np.array_equal(part[key], again[key]) for key in part.variables)

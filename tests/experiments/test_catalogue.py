@@ -4,24 +4,21 @@ import dataclasses
 import importlib
 import inspect
 import json
+import pkgutil
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import attnflow_gallery as gallery
 from attnflow.errors import InvalidInput, InvalidSpec
 from attnflow.experiments import find, names
-from attnflow.experiments.files import FILES
 from attnflow.experiments.settings import Settings, parse_settings
-from tests.experiments.tiny import install
 
 
-def test_a_file_is_all_it_takes(tmp_path, monkeypatch):
-    install(tmp_path, monkeypatch)
-    (tmp_path / "_helper.py").write_text("")
+def test_a_file_is_all_it_takes(log):
+    (log.parent / "_helper.py").write_text("")
     assert names() == ["tiny-mean"]
     found = find("tiny-mean")
     assert found.statement == "The mean of a few numbers is what it is."
@@ -31,14 +28,12 @@ def test_a_file_is_all_it_takes(tmp_path, monkeypatch):
     assert found.module().QUICK.size == 100
 
 
-def test_papers_may_be_annotated(tmp_path, monkeypatch):
-    install(tmp_path, monkeypatch)
-    (tmp_path / "other.py").write_text('"""Statement."""\nPAPERS: tuple[str, ...] = ("arXiv:1",)\n')
+def test_papers_may_be_annotated(log):
+    (log.parent / "other.py").write_text('"""Statement."""\nPAPERS: tuple[str, ...] = ("arXiv:1",)\n')
     assert find("other").papers == ("arXiv:1",)
 
 
-def test_unknown_names(tmp_path, monkeypatch):
-    install(tmp_path, monkeypatch)
+def test_unknown_names(log):
     with pytest.raises(InvalidInput, match="did you mean 'tiny-mean'"):
         find("tiny_mean")
 
@@ -54,6 +49,9 @@ def test_the_list_is_light():
     assert loaded == heavy == []
 
 
+CONTRACT = ("PAPERS", "Parameters", "QUICK", "run", "claims", "draw", "MUTATIONS", "motion")
+
+
 @pytest.mark.parametrize("name", names())
 def test_every_experiment_keeps_the_contract(name):
     experiment = find(name)
@@ -61,10 +59,10 @@ def test_every_experiment_keeps_the_contract(name):
     assert experiment.statement.endswith(".")
     assert len(experiment.statement) <= 120
     assert experiment.about, "say what is shown and what is not"
-    for contract, file in FILES.items():  # a file named like a name of the contract would hide it once imported
-        if (Path(module.__file__).parent / f"{file}.py").exists():
-            importlib.import_module(f"{module.__name__}.{file}")
-            assert not inspect.ismodule(getattr(module, contract)), contract
+    for file in pkgutil.iter_modules(module.__path__, f"{module.__name__}."):
+        importlib.import_module(file.name)  # one that is named like a name of the contract hides it from here on
+    assert not [word for word in CONTRACT if inspect.ismodule(getattr(module, word, None))]
+    assert module.MUTATIONS
     assert experiment.papers
     assert all(re.fullmatch(r"arXiv:\d{4}\.\d{4,5}|[a-z]+\d{4}[a-z]+", paper) for paper in experiment.papers)
     assert experiment.papers == module.PAPERS
@@ -80,8 +78,7 @@ def test_every_experiment_keeps_the_contract(name):
         assert again.hash == settings.hash
 
 
-def test_settings_refuse_what_they_do_not_know(tmp_path, monkeypatch):
-    install(tmp_path, monkeypatch)
+def test_settings_refuse_what_they_do_not_know(log):
     parameters = dataclasses.replace(find("tiny-mean").module().QUICK, levels=(0.5,))
     text = Settings("tiny-mean", True, parameters).to_toml()
     assert parse_settings(text).parameters == parameters

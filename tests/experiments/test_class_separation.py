@@ -9,17 +9,16 @@ import pytest
 import xarray as xr
 from scipy.stats import binom
 
-from attnflow.cli import console, main
-from attnflow.experiments.study import Study
+from attnflow.experiments import Study
 from attnflow.runs import Run
 from attnflow_gallery import class_separation
 from attnflow_gallery.class_separation import compare, simulate
-from tests.experiments.mutants import mutation
+from tests.experiments.mutants import changed, mutation
 
 QUICK = class_separation.QUICK
 
 
-def test_a_stretched_circle_is_refined_until_its_turns_are_small(tmp_path, monkeypatch):
+def test_a_stretched_circle_is_refined_until_its_turns_are_small(tmp_path):
     """A homeomorphism that stretches a small arc to half a turn: even points miscount, refined ones do not."""
 
     def stretch(parameters, field, points):
@@ -27,8 +26,8 @@ def test_a_stretched_circle_is_refined_until_its_turns_are_small(tmp_path, monke
         angle = 2 * np.arctan2(1e4 * np.sin(half), np.cos(half))
         return radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=-1)
 
-    monkeypatch.setattr(simulate, "carry", stretch)
-    inner, outer = simulate.circles(QUICK, None, Study(tmp_path))
+    with changed(simulate, "carry", stretch):
+        inner, outer = simulate.circles(QUICK, None, Study(tmp_path))
     views = inner[:: simulate.CIRCLE // simulate.VIEWS]
     even = stretch(QUICK, None, simulate.ring(np.arange(simulate.CIRCLE) / simulate.CIRCLE))
     assert (np.round(compare.winding(even, views)) == 0).any()
@@ -38,11 +37,11 @@ def test_a_stretched_circle_is_refined_until_its_turns_are_small(tmp_path, monke
 
 
 @pytest.mark.long
-def test_short_fits_hold_and_a_read_out_without_a_flow_is_found_out(tmp_path, monkeypatch):
+def test_short_fits_hold_and_a_read_out_without_a_flow_is_found_out(tmp_path):
     """Circles in the plane and in space, one fit each, which is kept: only where it carries points is broken."""
     few = dataclasses.replace(QUICK, tasks=(("circles", 2), ("circles", 3)), fits=1, layers=(64, 128, 256))
-    monkeypatch.setattr(simulate, "_pictures", lambda *arguments: {})
 
+    @changed(simulate, "_pictures", lambda *arguments: {})
     def failed():
         data = class_separation.run(few, Study(tmp_path / "parts"))
         return {k for k, claim in enumerate(class_separation.claims(few, data)) if not claim.holds}
@@ -103,16 +102,11 @@ def test_circles_that_come_apart_are_found_out():
     assert not holds(ring[::512], ring / 2), "not resolved"
 
 
-def test_without_optax_it_says_what_to_install(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(console, "use_compilation_cache", lambda: None)
+def test_without_optax_it_says_what_to_install(tmp_path, monkeypatch, attnflow):
     monkeypatch.setitem(sys.modules, "optax", None)
     path = tmp_path / "run"
-    monkeypatch.setattr(sys, "argv", ["attnflow", "reproduce", "class-separation", "--quick", "--out", str(path)])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2
-    seen = " ".join(capsys.readouterr().err.split())
-    assert "`fit` needs Optax; install `attnflow[learn]`." in seen
-    assert "Traceback" not in seen
+    _, errors = attnflow("reproduce", "class-separation", "--quick", "--out", path, code=2)
+    assert "`fit` needs Optax; install `attnflow[learn]`." in errors
+    assert "Traceback" not in errors
     assert Run.open(path).manifest()["status"] == "failed"
     assert "attnflow[learn]" in Run.open(path).manifest()["message"]

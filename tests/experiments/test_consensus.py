@@ -5,8 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from attnflow.experiments.claim import share_interval
-from attnflow.experiments.kit.statistics import CONFIDENCE
+from attnflow.experiments.kit import CONFIDENCE, share_interval
 from attnflow.spaces import Sphere
 from attnflow.tokens import uniform
 from attnflow_gallery import consensus

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from attnflow.experiments.kit.convergence import left_of_order, orders
+from attnflow.experiments.kit import left_of_order, orders
 
 
 def test_orders_of_powers():

@@ -4,9 +4,15 @@ import numpy as np
 import pytest
 
 from attnflow.errors import InvalidInput
-from attnflow.experiments.kit import LEVEL, Effects
-from attnflow.experiments.kit.effects import CAUTION, power
-from attnflow.experiments.kit.statistics import student
+from attnflow.experiments.kit import LEVEL, Effects, student
+
+
+def power(draws, expected, tests=1):
+    """How many standard errors a claim about so many means takes off, and the probability that chance fails it."""
+    effects = Effects(draws, expected)
+    effects.add(0.0, np.zeros(tests), 1.0, "a row")
+    claim = effects.above("all are positive", "Student's test")
+    return -claim.measured, claim.level
 
 
 @pytest.mark.parametrize(("draws", "expected"), [(8, 9.0), (200, 7.0)])
@@ -29,12 +35,15 @@ def test_more_tests_and_smaller_effects_leave_less_to_take_off():
     assert power(100, 8.0, tests=10)[0] < power(100, 8.0)[0] < power(100, 9.0)[0]
     assert power(100, 40.0)[0] == student(LEVEL, 100)
     assert power(100, 40.0)[1] < 1e-20
+    assert 2.0 <= power(256, 6.91)[0] < 2.01
 
 
-@pytest.mark.parametrize(("draws", "expected"), [(256, 4.7), (256, 0.0), (3, 9.0), (256, np.nan)])
+@pytest.mark.parametrize(("draws", "expected"), [(256, 4.7), (256, 6.9), (256, 0.0), (3, 9.0), (256, np.nan)])
 def test_an_effect_that_chance_can_hide_is_refused(draws, expected):
-    """4.7 standard errors of 256 prompts were the fall of a sum that five of seven salts did not show."""
-    assert CAUTION == 2
+    """4.7 standard errors of 256 prompts were the fall of a sum that five of seven salts did not show.
+
+    Fewer than 2 are never taken off: of 256 prompts, 6.9 would leave 1.991.
+    """
     with pytest.raises(InvalidInput, match="too few for a claim"):
         power(draws, expected)
 

@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from attnflow.experiments.kit.spans import in_span, pair_overlaps
-from attnflow.experiments.mutation import kill_matrix
+from attnflow.experiments import kill_matrix
+from attnflow.experiments.kit import in_span, pair_overlaps
 from attnflow.spaces import Sphere
 from attnflow.tokens import uniform
 from attnflow_gallery import equiangular

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 import attnflow as af
-from attnflow.experiments import Study
-from attnflow.experiments.mutation import kill_matrix
+from attnflow.experiments import Study, kill_matrix
 from attnflow_gallery import euler_limit
 from attnflow_gallery.euler_limit import reference, simulate
-from tests.experiments.mutants import mutation
+from tests.experiments.mutants import changed, mutation
 from tests.kit import end
 
 SMALL = dataclasses.replace(
@@ -25,12 +24,12 @@ def test_small_networks_hold_and_a_wrong_beta_is_found_out():
     assert [row == (True,) for row in found.killed] == [True, True, False, False, True]
 
 
-def test_the_layers_are_what_numpy_makes_of_them(tmp_path, monkeypatch):
+def test_the_layers_are_what_numpy_makes_of_them(tmp_path):
     """An attention network of 25 layers, written out: N(x + h A)."""
-    monkeypatch.setattr(simulate, "NAMES", ("N(x + hA)",))
     small = dataclasses.replace(SMALL, layers=(25,))
     limit = simulate._limits(small)
-    error = simulate._layers(small, limit, Study(tmp_path))["error"].values[0, 0]
+    with changed(simulate, "NAMES", ("N(x + hA)",)):
+        error = simulate._layers(small, limit, Study(tmp_path))["error"].values[0, 0]
     x = np.asarray(simulate.start(small).positions)
     for k in range(25):
         kernel = np.exp(small.beta * x @ x.T)

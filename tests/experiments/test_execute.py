@@ -12,13 +12,8 @@ from attnflow import runs
 from attnflow.errors import InvalidInput, RunCorrupted, RunError, RunExists, RunLocked
 from attnflow.experiments import find, open_part, read_claims, reproduce, resume
 from attnflow.runs import Run
-from tests.experiments.tiny import BARE, command, install
+from tests.experiments.tiny import BARE, command, dying
 from tests.marks import graded
-
-
-@pytest.fixture
-def log(tmp_path, monkeypatch):
-    return install(tmp_path / "gallery", monkeypatch)
 
 
 def results(path):
@@ -95,30 +90,26 @@ def test_kill_minus_nine_between_parts(log, tmp_path):
 
 
 @graded("way", ["swallow", "stumble"], fast=1)
-def test_an_interruption_that_a_flow_swallows_is_not_lost(way, log, tmp_path, monkeypatch):
+def test_an_interruption_that_a_flow_swallows_is_not_lost(way, log, tmp_path):
     """What was cut short must not be stored as if it were whole, nor taken for a failure of the experiment."""
     before = signal.getsignal(signal.SIGINT)
-    monkeypatch.setenv("TINY", way)
-    with pytest.raises(KeyboardInterrupt):
+    with dying(way), pytest.raises(KeyboardInterrupt):
         reproduce("tiny-mean", tmp_path / "run")
     assert signal.getsignal(signal.SIGINT) is before
     assert Run.open(tmp_path / "run").manifest()["status"] == "interrupted"
     assert not (tmp_path / "run" / "parts" / "c.npz").exists()
-    monkeypatch.delenv("TINY")
     resume(tmp_path / "run")
     whole, _ = reproduce("tiny-mean", tmp_path / "whole")
     assert results(tmp_path / "run") == results(whole.path)
 
 
-def test_a_failure_is_recorded_and_can_be_mended(log, tmp_path, monkeypatch):
-    monkeypatch.setenv("TINY", "break")
-    with pytest.raises(ZeroDivisionError):
+def test_a_failure_is_recorded_and_can_be_mended(log, tmp_path):
+    with dying("break"), pytest.raises(ZeroDivisionError):
         reproduce("tiny-mean", tmp_path / "run")
     manifest = Run.open(tmp_path / "run").manifest()
     assert manifest["status"] == "failed"
     assert manifest["message"] == "ZeroDivisionError: broken"
     assert read_claims(Run.open(tmp_path / "run")) == []
-    monkeypatch.delenv("TINY")
     run, _ = resume(tmp_path / "run")
     assert run.manifest()["status"] == "finished"
     assert run.manifest()["message"] is None
@@ -139,9 +130,8 @@ def test_a_finished_experiment_is_only_opened(log, tmp_path):
         resume(run.path)
 
 
-def test_flows_and_changed_or_locked_folders_are_refused(log, tmp_path, monkeypatch):
-    monkeypatch.setenv("TINY", "break")
-    with pytest.raises(ZeroDivisionError):
+def test_flows_and_changed_or_locked_folders_are_refused(log, tmp_path):
+    with dying("break"), pytest.raises(ZeroDivisionError):
         reproduce("tiny-mean", tmp_path / "run")
     with Run(tmp_path / "run").lock(), pytest.raises(RunLocked):
         resume(tmp_path / "run")

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from attnflow.experiments.mutation import Mutation, claims_of
+from attnflow.experiments import Mutation
 from attnflow.flows import Ending, Merges, Outcome
 from attnflow.theory.merging import limit_staircase, pair_cascade
 from attnflow_gallery import exit_times
 from attnflow_gallery.exit_times import simulate
-from tests.experiments.mutants import noticed
+from tests.experiments.mutants import claims_of, noticed
 
 FEW = dataclasses.replace(
     exit_times.QUICK, pair_starts=20, n=3, cases=(("USA0", 10_000.0),), starts=8, others=20, level=0.01

@@ -6,8 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from attnflow.experiments import Study
-from attnflow.experiments.mutation import kill_matrix
+from attnflow.experiments import Study, kill_matrix
 from attnflow_gallery import hyperplanes
 from attnflow_gallery.hyperplanes.simulate import draw_values, leading
 from tests.experiments.mutants import mutation

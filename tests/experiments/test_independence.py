@@ -8,14 +8,14 @@ import pytest
 from attnflow import theory
 from attnflow_gallery import independence
 from attnflow_gallery.independence import simulate
-from tests.experiments.mutants import mutation
+from tests.experiments.mutants import changed, mutation
 
 FEW = dataclasses.replace(independence.QUICK, sizes=(16,), batches=(1,))
 
 
-def test_pairs_follow_the_closure_and_a_missing_normaliser_is_found_out(monkeypatch):
+@changed(simulate, "BATCH", 512)
+def test_pairs_follow_the_closure_and_a_missing_normaliser_is_found_out():
     """The closure is 0.503, off by about 1/n of itself at most; without the normaliser the correlation is 0.71."""
-    monkeypatch.setattr(simulate, "BATCH", 512)
     closure = float(theory.uniform.pair_correlation(FEW.until, FEW.beta, 2, n=16))
     found = simulate.circle(FEW, "SA").isel(size=0, quantity=0)
     allowed = 6 * float(found["error"]) + closure / 16

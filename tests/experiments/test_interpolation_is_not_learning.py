@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 from attnflow.experiments import Study
-from attnflow.experiments.kit.statistics import log_rms
+from attnflow.experiments.kit import log_rms
 from attnflow_gallery import interpolation_is_not_learning as experiment
 from attnflow_gallery.interpolation_is_not_learning import compare, simulate
 from tests.experiments.mutants import mutation

@@ -5,8 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from attnflow.experiments.mutation import kill_matrix
-from attnflow.fields import Attention, Unnormalised
+from attnflow.experiments import Mutation, altered, kill_matrix, with_arguments
+from attnflow.fields import Unnormalised
+from attnflow.theory import uniform
 from attnflow_gallery import long_context
 from attnflow_gallery.long_context import compare, simulate
 from tests.experiments.mutants import mutation
@@ -33,17 +34,18 @@ def test_all_tokens_are_what_numpy_makes_of_them():
         assert seen[k] == pytest.approx(outputs[0, 1] / np.sqrt(outputs[0, 0] * outputs[1, 1]), abs=1e-12)
 
 
-def test_the_denominator_does_not_matter_for_directions(monkeypatch):
+def test_the_denominator_does_not_matter_for_directions():
     """Without softmax outputs have other lengths and the same cosines."""
     right = simulate._mean(SMALL)["cosine"].values
-    monkeypatch.setattr(simulate, "Attention", lambda beta: Attention(beta, normaliser=Unnormalised()))
-    np.testing.assert_allclose(simulate._mean(SMALL)["cosine"].values, right, atol=1e-12)
+    with Mutation("no softmax", simulate, "Attention", with_arguments(normaliser=Unnormalised())).applied():
+        np.testing.assert_allclose(simulate._mean(SMALL)["cosine"].values, right, atol=1e-12)
 
 
-def test_a_wrong_threshold_is_found_out(monkeypatch):
+def test_a_wrong_threshold_is_found_out():
     """1/(1 - rho^2) instead of 1/(1 - rho), for limits computed from it and data at the right places."""
     data = simulate._mean(SMALL)["cosine"]
     assert all(claim.holds for claim in compare._limits(SMALL, data))
-    right = compare.theory.uniform.long_context_limit
-    monkeypatch.setattr(compare.theory.uniform, "long_context_limit", lambda c, rho: right(c, rho**2))
-    assert not any(claim.holds for claim in compare._limits(SMALL, data))
+    with Mutation(
+        "threshold of rho squared", uniform, "long_context_limit", altered("overlap", lambda rho: rho**2)
+    ).applied():
+        assert not any(claim.holds for claim in compare._limits(SMALL, data))

@@ -7,7 +7,7 @@ import pytest
 
 from attnflow_gallery import lost_in_the_middle
 from attnflow_gallery.lost_in_the_middle import compare, simulate
-from tests.experiments.mutants import mutation
+from tests.experiments.mutants import changed, mutation
 
 QUICK = lost_in_the_middle.QUICK
 
@@ -26,7 +26,9 @@ def test_bins_hold_every_source_once():
 
 
 @pytest.mark.slow
-def test_derivatives_and_plain_averages_have_the_same_mean(monkeypatch):
+@changed(simulate, "binned", lambda rows: rows)
+@changed(simulate, "_reduced", lambda value, *controls: value)
+def test_derivatives_and_plain_averages_have_the_same_mean():
     """E<x_N, x_j> over the start of token j, the others at rest: even angles integrate what is smooth to rounding."""
     angles, sources = 2 * np.pi * np.arange(64) / 64, (0, 2, 9, 18)
     start = np.tile(simulate.drawn(np.random.default_rng(7), len(sources), 20, 2)[:, None], (1, 64, 1, 1))
@@ -35,8 +37,6 @@ def test_derivatives_and_plain_averages_have_the_same_mean(monkeypatch):
     start, field = start.reshape(-1, 20, 2), simulate.attention(1.0, 1.0, 20)
     end, _ = simulate.derivatives(field, start, 1.0)
     plain = 20 * np.einsum("pd,pjd->pj", end, start)
-    monkeypatch.setattr(simulate, "binned", lambda rows: rows)
-    monkeypatch.setattr(simulate, "_reduced", lambda value, *controls: value)
     found, _ = simulate.kept(field, start, 1.0, 1.0)
     for k, j in enumerate(sources):
         some = slice(64 * k, 64 * k + 64)

@@ -12,14 +12,14 @@ from attnflow.theory.causal import weights as causal_weights
 from attnflow_gallery import mask_invisible
 from attnflow_gallery.mask_invisible import compare, simulate
 from attnflow_gallery.mask_invisible.linear import carried
-from tests.experiments.mutants import mutation
+from tests.experiments.mutants import changed, mutation
 
 CORE = dataclasses.replace(mask_invisible.QUICK, degree=24, strong_beta=1.0, strong_until=0.5, slopes=(2.0,))
 
 
 @pytest.mark.slow
-def test_densities_do_not_see_the_mask_and_places_that_differ_are_found_out(monkeypatch):
-    monkeypatch.setattr(simulate, "MODELS", ("SA",))
+@changed(simulate, "MODELS", ("SA",))
+def test_densities_do_not_see_the_mask_and_places_that_differ_are_found_out():
     assert all(claim.holds for claim in compare._densities(simulate.densities(CORE)))
     with mutation(mask_invisible, "densities with places differ by 1e-6").applied():
         assert not any(claim.holds for claim in compare._densities(simulate.densities(CORE)))

@@ -5,11 +5,9 @@ import dataclasses
 import jax
 import pytest
 
-from attnflow.experiments.mutation import claims_of
-from attnflow.flows.longtime import integrator
 from attnflow_gallery import merge_times
 from attnflow_gallery.merge_times import simulate
-from tests.experiments.mutants import noticed
+from tests.experiments.mutants import changed, claims_of, noticed
 
 ONE = dataclasses.replace(
     merge_times.QUICK, betas=(30.0,), angles=(1.0,), masses=(0.7,), dims=(2,), triple_betas=(25.0,), gaps=(6.0,),
@@ -18,9 +16,10 @@ ONE = dataclasses.replace(
 
 
 @pytest.fixture(autouse=True)
-def softmax(monkeypatch):
+def softmax():
     """Pairs of every model; more than two clusters of SA alone, on the circle as the pairs: the same programs."""
-    monkeypatch.setattr(simulate, "BOTH", ("SA",))
+    with changed(simulate, "BOTH", ("SA",)):
+        yield
 
 
 @pytest.mark.slow
@@ -31,20 +30,18 @@ def test_one_of_each_kind_holds_and_a_slightly_wrong_beta_is_found_out():
 
 
 @pytest.mark.slow
-def test_a_slightly_wrong_force_is_found_out(monkeypatch):
+@changed(simulate, "MODELS", ("SA",))
+def test_a_slightly_wrong_force_is_found_out(faults):
     """The integrator itself, with forces off by 1e-3; programs are compiled anew."""
-    monkeypatch.setattr(simulate, "MODELS", ("SA",))
-    right = integrator.force
 
     def wrong(physics, x, mass):
         towards, level = right(physics, x, mass)
         return 1.001 * towards, level
 
-    monkeypatch.setattr(integrator, "force", wrong)
+    right = faults.replace("force between clusters", wrong)
     jax.clear_caches()
     try:
         found = {claim.statement for claim in claims_of(merge_times, ONE) if not claim.holds}
     finally:
-        monkeypatch.undo()
         jax.clear_caches()
     assert {"two clusters: log T", "symmetric triple: log T"} <= found

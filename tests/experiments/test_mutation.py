@@ -1,15 +1,13 @@
 """Mutations change the simulation and nothing else; salts change every stream."""
 
 import dataclasses
-import sys
 import types
 
 import numpy as np
 import pytest
 
 from attnflow.errors import InvalidInput
-from attnflow.experiments import Claim, Mutation, Salted, kill_matrix
-from attnflow.experiments.mutation import altered, read_matrices, result, scaled, with_arguments
+from attnflow.experiments import Claim, Mutation, Salted, altered, kill_matrix, result, scaled, with_arguments
 
 SOURCE = """
 def grow(rate, time=2.0):
@@ -22,14 +20,13 @@ def run(parameters, study):
 
 
 @pytest.fixture
-def module(monkeypatch):
+def module():
     made = types.ModuleType("made_up")
     exec(SOURCE, made.__dict__)
     made.claims = lambda parameters, data: [
         Claim.equal("growth in 2 units", [2.0, 6.0], data["x"].values, 0.5, "s"),
         Claim.at_least("growth of the first", 0.0, float(data["x"][0]), 0.0, "s"),
     ]
-    monkeypatch.setitem(sys.modules, "made_up", made)
     return made
 
 
@@ -70,10 +67,10 @@ def test_errors(module):
         kill_matrix(module, None, [])
 
 
-def test_a_record_that_is_none(tmp_path):
+def test_a_record_that_is_none(tmp_path, attnflow):
     (tmp_path / "r.json").write_text("{}")
-    with pytest.raises(InvalidInput, match="is no record"):
-        read_matrices(tmp_path / "r.json")
+    _, errors = attnflow("gallery", tmp_path, "--mutations", tmp_path / "r.json", code=2)
+    assert "r.json' is no record of campaigns/physics.py" in errors
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,14 +7,15 @@ import pytest
 
 from attnflow_gallery import noisy_transition
 from attnflow_gallery.noisy_transition import compare, simulate
-from tests.experiments.mutants import mutation
+from tests.experiments.mutants import changed, mutation
 from tests.marks import graded
 
 CORE = dataclasses.replace(noisy_transition.QUICK, free_window=4.0)
 
 
+@changed(simulate, "_equation", lambda *arguments: {})
 def without_order(parameters, model="SA", beta=4.0):
-    """m^2 of tokens at twice kappa_c: predicted, found, tolerance."""
+    """m^2 of tokens, not of the density, at twice kappa_c: predicted, found, tolerance."""
     onset = simulate.onset_of(model, beta)
     row = simulate._without_order(parameters, model, beta, 2 * onset, 0)
     row |= {"model": model, "beta": beta, "onset": onset, "kappa": 2 * onset}
@@ -29,9 +30,8 @@ def without_order(parameters, model="SA", beta=4.0):
     ],
     slow=1,
 )
-def test_tokens_without_order_fluctuate_as_derived_and_weaker_noise_is_found_out(monkeypatch, change, seeds, share):
+def test_tokens_without_order_fluctuate_as_derived_and_weaker_noise_is_found_out(change, seeds, share):
     """m^2 = kappa/((kappa - (1 - w) kappa_c) n) to a share; with 25 % less noise it is 40 % larger."""
-    monkeypatch.setattr(simulate, "_equation", lambda *arguments: {})  # of the density, not of tokens
     few = dataclasses.replace(CORE, free_seeds=seeds)
     right = without_order(few)
     assert right["tolerance"] < share * right["square"]

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from attnflow.experiments.mutation import kill_matrix
+from attnflow.experiments import kill_matrix
 from attnflow.theory.uniform import equiangular_overlap, equiangular_time
 from attnflow_gallery import phase_diagram
 from attnflow_gallery.phase_diagram import simulate

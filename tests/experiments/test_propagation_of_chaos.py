@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
+from attnflow import transport
 from attnflow.meanfield import quadrature_error
 from attnflow.tokens import Tokens
-from attnflow.transport import distance
 from attnflow_gallery import propagation_of_chaos
 from attnflow_gallery.propagation_of_chaos import compare, simulate
 from tests.experiments.mutants import mutation
@@ -31,7 +31,7 @@ def test_the_constant_of_the_distance_and_30_percent_fewer_tokens():
     assert right.tolerance < 0.16 * right.predicted
     with mutation(propagation_of_chaos, "30 % fewer tokens").applied():
         fewer = simulate.iid(SIZE, seeds, CORE).positions
-    start = np.sqrt(SIZE) * np.mean([distance(Tokens(x), flow.density(0)) for x in fewer])
+    start = np.sqrt(SIZE) * np.mean([transport.distance(Tokens(x), flow.density(0)) for x in fewer])
     assert start > (1 + right.tolerance / right.predicted) * float(part["constant"][0])
 
 
@@ -47,7 +47,7 @@ def test_quiet_tokens_stay_at_their_distance(factor, holds, tmp_path):
     frames = simulate._moved("SA", simulate._quiet(n, 0, QUICK), other, 8 * QUICK.steps)
     densities = [flow.density(k) for k in range(len(times))]
     pairs = zip(frames.values, densities, strict=True)
-    found = [n * distance(Tokens(frame), density) for frame, density in pairs]
+    found = [n * transport.distance(Tokens(frame), density) for frame, density in pairs]
     # 8 times as many steps of order 4 as in the experiment; evolve asks for 1e-10 a step
     allowed = n * (max(map(quadrature_error, densities)) + 1e-7)
     assert (np.abs(np.array(found) - np.pi / 2).max() <= allowed) == holds

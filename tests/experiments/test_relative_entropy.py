@@ -1,7 +1,6 @@
 """Relative entropy: constants hold on a small version, moved nodes and a missing log-determinant are found out."""
 
 import dataclasses
-import functools
 
 import numpy as np
 import pytest
@@ -11,14 +10,13 @@ from attnflow.control import match_density_1d
 from attnflow.experiments import Study
 from attnflow_gallery import relative_entropy
 from attnflow_gallery.relative_entropy import compare, simulate
-from tests.experiments.mutants import mutation
+from tests.experiments.mutants import changed, mutation
 
 CORE = dataclasses.replace(relative_entropy.QUICK, cells=(8, 64, 128, 256), degrees=(1.5,), student_cells=16)
 
 
 @pytest.mark.slow
-def test_the_core_holds_and_broken_flows_are_found_out(tmp_path, monkeypatch):
-    monkeypatch.setattr(compare, "constants", functools.cache(compare.constants))
+def test_the_core_holds_and_broken_flows_are_found_out(tmp_path):
     # the constant of the optimal mesh and the growth for equal masses need the full number of cells
     data = relative_entropy.run(CORE, Study(tmp_path / "parts"))
     right = {claim.statement: claim.holds for claim in compare.claims(CORE, data)}
@@ -33,9 +31,9 @@ def test_the_core_holds_and_broken_flows_are_found_out(tmp_path, monkeypatch):
     assert not all(claim.holds for claim in wrong)
 
 
-def test_whatever_is_no_number_makes_a_claim_fail(monkeypatch):
+@changed(compare, "constants", lambda: {"uniform": 9.0, "optimal": 2.7})
+def test_whatever_is_no_number_makes_a_claim_fail():
     """Of all numbers of cells the masses are read, of the last three the divergences."""
-    monkeypatch.setattr(compare, "constants", lambda: {"uniform": 9.0, "optimal": 2.7})
     cells, meshes = np.array([8.0, 64.0, 128.0, 256.0]), ["uniform", "quantile", "optimal"]
     values = np.stack([9 / cells**2, 1 / cells, 2.7 / cells**2]) * (1 + 0.01 / cells)
     rows = dict.fromkeys(("forward_inside", "backward_inside"), (("mesh", "cells"), values))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from attnflow.experiments.kit.statistics import averaged, mean_error, student
+from attnflow.experiments.kit import averaged, mean_error, student
 
 
 def test_the_error_of_a_mean():

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from attnflow.experiments.mutation import kill_matrix
+from attnflow.experiments import kill_matrix
 from attnflow_gallery import topic_switch
 from attnflow_gallery.topic_switch import simulate
 from tests.experiments.mutants import mutation

@@ -5,8 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
+import attnflow as af
 from attnflow.fields import Attention
-from attnflow.flows import Adaptive, Evenly, solve
+from attnflow.flows import Adaptive, Evenly
 from attnflow.tokens import Tokens
 from attnflow_gallery import two_clusters
 from tests.experiments.mutants import noticed
@@ -36,5 +37,5 @@ def test_two_clusters_stay_on_their_great_circle():
     """True of any central force; 40 steps, each off by at most 1e-10."""
     frame, _ = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))
     start = np.array([[1.0, 0, 0], [np.cos(1.5), np.sin(1.5), 0]]) @ frame.T
-    flow = solve(Attention(5.0), Tokens(start, [0.7, 0.3]), 20.0, save=Evenly(5), method=Adaptive(1e-11, 1e-12))
+    flow = af.solve(Attention(5.0), Tokens(start, [0.7, 0.3]), 20.0, save=Evenly(5), method=Adaptive(1e-11, 1e-12))
     assert np.abs(flow.positions.values @ frame[:, 2]).max() < 1e-9

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import ive
 
-from attnflow.experiments import Study
-from attnflow.experiments.mutation import kill_matrix
+from attnflow.experiments import Study, kill_matrix
 from attnflow.fields import Attention
 from attnflow.tokens import Tokens
 from attnflow_gallery import uniform_spectrum

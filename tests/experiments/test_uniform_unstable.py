@@ -9,23 +9,23 @@ from scipy.special import ive
 from attnflow.experiments import Study
 from attnflow_gallery import uniform_unstable
 from attnflow_gallery.uniform_unstable import compare, simulate
-from tests.experiments.mutants import noticed
+from tests.experiments.mutants import changed, noticed
 
 QUICK = uniform_unstable.QUICK
 
 
 @pytest.mark.slow
-def test_the_core_holds_and_a_millionth_of_beta_is_found_out(monkeypatch):
+@changed(simulate, "MODELS", ("SA",))
+def test_the_core_holds_and_a_millionth_of_beta_is_found_out():
     """Softmax attention: one pair on S^7, and the bends of three degrees on the circle."""
-    monkeypatch.setattr(simulate, "MODELS", ("SA",))
     core = dataclasses.replace(QUICK, circle_betas=(), zonal_degrees=(2,))
     assert len(noticed(uniform_unstable, core, "beta 0.0001 % larger")) == 3
 
 
 @pytest.mark.slow
-def test_the_data_hold_what_bessel_functions_say(tmp_path, monkeypatch):
+@changed(simulate, "MODELS", ("SA",))
+def test_the_data_hold_what_bessel_functions_say(tmp_path):
     """Without the code of the claims: k^2 I_k/(beta I_0) on the circle, 5 decades of the degree that grows fastest."""
-    monkeypatch.setattr(simulate, "MODELS", ("SA",))
     quick = uniform_unstable.run(dataclasses.replace(QUICK, zonal_betas=(), bends=()), Study(tmp_path / "parts"))
     part = quick["SA-circle-d2-beta5"]
     rows = part["amplitude"].values[:, 0]

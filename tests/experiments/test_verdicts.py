@@ -9,8 +9,7 @@ import pytest
 import xarray as xr
 
 from attnflow.errors import NotFinite
-from attnflow.experiments import Claim, find, kill_matrix, names
-from attnflow.experiments.kit import ragged
+from attnflow.experiments import Claim, find, kill_matrix, kit, names
 from attnflow.experiments.verdicts import COMPLETE, judged, missing
 
 LENIENT = {
@@ -57,7 +56,7 @@ def test_claims_that_raise_on_nan_become_one_that_fails():
 
 
 def test_rows_of_unequal_lengths_say_where_they_end():
-    data = xr.Dataset(ragged("a", ("row", "x"), [[1.0, 2.0], [], [3.0, 4.0, 5.0]], 4))
+    data = xr.Dataset(kit.ragged("a", ("row", "x"), [[1.0, 2.0], [], [3.0, 4.0, 5.0]], 4))
     assert list(missing(data)) == []
     np.testing.assert_array_equal(data["a_counts"], [2, 0, 3])
     for at, seen in (((0, 1), True), ((2, 2), True), ((0, 2), False), ((1, 0), False)):

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from attnflow.experiments import Study
-from attnflow.experiments.mutation import kill_matrix
+from attnflow.experiments import Study, kill_matrix
 from attnflow.observe import convex_hull
 from attnflow_gallery import vertices
 from attnflow_gallery.vertices.compare import limits

@@ -1,8 +1,10 @@
 """A tiny experiment for the machinery: three parts, two claims, and ways to die that the environment asks for."""
 
 import importlib
+import os
 import sys
 from pathlib import Path
+from unittest.mock import patch
 
 import attnflow_gallery as gallery
 
@@ -95,6 +97,14 @@ def install(folder, monkeypatch):
     log.write_text("")
     monkeypatch.setenv("TINY_LOG", str(log))
     return log
+
+
+def dying(way):
+    """A context in which the third part of the tiny experiment goes a way of `SOURCE`: kill, swallow, stumble, break.
+
+    With "wrong" a claim fails.
+    """
+    return patch.dict(os.environ, TINY=way)
 
 
 def command(folder, then):
