@@ -10,18 +10,43 @@ row here follows and no test changes. The fixture `faults` undoes everything at 
 """
 
 import importlib
+import sys
 
 import pytest
 
 POINTS = {
+    # experiments
+    "entry points of experiments": ("attnflow.experiments.catalogue", "_entry_points"),
     # the file system
     "flush a file": ("os", "fsync"),
     "link a file": ("os", "link"),
     "open a file": ("os", "open"),
     "rename a file": ("os", "replace"),
+    "space on a disk": ("shutil", "disk_usage"),
     # flows
     "first slice": ("attnflow.flows.particles", "FIRST_SLICE"),
     "seconds of a slice": ("attnflow.flows.particles", "SECONDS"),
+    # lab
+    "bytes of a saved run": ("attnflow.lab.saving", "FOLDER"),
+    "command of an engine": ("attnflow.lab.clients", "COMMAND"),
+    "connections that wait": ("attnflow.lab.server", "CONNECTIONS"),
+    "seconds of a request": ("attnflow.lab.server", "PATIENCE"),
+    "seconds of work per frame": ("attnflow.lab.limits", "PER_CREDIT"),
+    "seconds until a silent client leaves": ("attnflow.lab.limits", "IDLE"),
+    "seconds until work is ended": ("attnflow.lab.limits", "CANCEL"),
+    "tokens of a lab": ("attnflow.lab.limits", "TOKENS"),
+    # plots
+    "draw a run": ("attnflow.plots.report", "draw_run"),
+    # probe
+    "bytes of a block of states": ("attnflow.probe.states", "BLOCK"),
+    "fetch a network": ("attnflow.probe.networks.fetching", "fetch"),
+    "networks to fetch": ("attnflow.probe.networks.catalogue", "NETWORKS"),
+    # processes and their memory
+    "memory of the machine": ("attnflow.feasible", "machine_memory"),
+    "run a program": ("subprocess", "run"),
+    # tokens
+    "read tokens": ("attnflow.tokens.files", "read_tokens"),
+    "read tokens of a specification": ("attnflow.runs.token_files", "read_tokens"),
 }
 """Name of every point -> (module or class in a module, attribute)."""
 
@@ -65,6 +90,10 @@ class Faults:
 
         original = self.replace(point, watching)
         return watched
+
+    def module(self, name, replacement=None):
+        """Put an object in the place of a module that is imported later; None: as if it were not installed."""
+        self.monkeypatch.setitem(sys.modules, name, replacement)
 
 
 @pytest.fixture
