@@ -37,6 +37,9 @@ POINTS = {
     "tokens of a lab": ("attnflow.lab.limits", "TOKENS"),
     # plots
     "draw a run": ("attnflow.plots.report", "draw_run"),
+    "labelled leaves of a tree": ("attnflow.plots.tree", "MOST_WORDS"),
+    "leaves of a tree": ("attnflow.plots.tree", "FEW"),
+    "tokens of an overlap map": ("attnflow.plots.overlaps", "SAMPLE"),
     # probe
     "bytes of a block of states": ("attnflow.probe.states", "BLOCK"),
     "fetch a network": ("attnflow.probe.networks.fetching", "fetch"),
