@@ -19,9 +19,7 @@ MASSES = "(hash) => Array.from(modules.starts.masses(modules.state.settingOf(mod
 @pytest.mark.parametrize("state", ["", "start=ring&space=circle", "start=words", "start=points"])
 def test_what_an_address_leaves_out_is_what_the_page_has(state):
     table = call("() => Object.fromEntries(Object.entries(modules.state.TABLE).map(([k, e]) => [k, e.fallback]))")
-    whole = urllib.parse.urlencode(
-        table | {"source": "page"} | dict(urllib.parse.parse_qsl(state)), quote_via=urllib.parse.quote
-    )
+    whole = urllib.parse.urlencode(table | dict(urllib.parse.parse_qsl(state)), quote_via=urllib.parse.quote)
     assert lab.spec_of_address(PAGE + whole).table == lab.spec_of_address(PAGE + state).table
 
 
