@@ -10,10 +10,13 @@ row here follows and no test changes. The fixture `faults` undoes everything at 
 """
 
 import importlib
+import sys
 
 import pytest
 
 POINTS = {
+    # experiments
+    "entry points of experiments": ("attnflow.experiments.catalogue", "_entry_points"),
     # the file system
     "flush a file": ("os", "fsync"),
     "link a file": ("os", "link"),
@@ -22,10 +25,35 @@ POINTS = {
     # experiments
     "resamples of texts": ("attnflow.experiments.kit.trained", "RESAMPLES"),
     "texts measured together": ("attnflow.experiments.kit.trained", "GROUP"),
+    "space on a disk": ("shutil", "disk_usage"),
     # flows
     "first slice": ("attnflow.flows.particles", "FIRST_SLICE"),
     "force between clusters": ("attnflow.flows.longtime.integrator", "force"),
     "seconds of a slice": ("attnflow.flows.particles", "SECONDS"),
+    # lab
+    "bytes of a saved run": ("attnflow.lab.saving", "FOLDER"),
+    "command of an engine": ("attnflow.lab.clients", "COMMAND"),
+    "connections that wait": ("attnflow.lab.server", "CONNECTIONS"),
+    "seconds of a request": ("attnflow.lab.server", "PATIENCE"),
+    "seconds of work per frame": ("attnflow.lab.limits", "PER_CREDIT"),
+    "seconds until a silent client leaves": ("attnflow.lab.limits", "IDLE"),
+    "seconds until work is ended": ("attnflow.lab.limits", "CANCEL"),
+    "tokens of a lab": ("attnflow.lab.limits", "TOKENS"),
+    # plots
+    "draw a run": ("attnflow.plots.report", "draw_run"),
+    "labelled leaves of a tree": ("attnflow.plots.tree", "MOST_WORDS"),
+    "leaves of a tree": ("attnflow.plots.tree", "FEW"),
+    "tokens of an overlap map": ("attnflow.plots.overlaps", "SAMPLE"),
+    # probe
+    "bytes of a block of states": ("attnflow.probe.states", "BLOCK"),
+    "fetch a network": ("attnflow.probe.networks.fetching", "fetch"),
+    "networks to fetch": ("attnflow.probe.networks.catalogue", "NETWORKS"),
+    # processes and their memory
+    "memory of the machine": ("attnflow.feasible", "machine_memory"),
+    "run a program": ("subprocess", "run"),
+    # tokens
+    "read tokens": ("attnflow.tokens.files", "read_tokens"),
+    "read tokens of a specification": ("attnflow.runs.token_files", "read_tokens"),
 }
 """Name of every point -> (module or class in a module, attribute)."""
 
@@ -69,6 +97,10 @@ class Faults:
 
         original = self.replace(point, watching)
         return watched
+
+    def module(self, name, replacement=None):
+        """Put an object in the place of a module that is imported later; None: as if it were not installed."""
+        self.monkeypatch.setitem(sys.modules, name, replacement)
 
 
 @pytest.fixture

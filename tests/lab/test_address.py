@@ -5,12 +5,10 @@ import urllib.parse
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from attnflow import lab
-from attnflow.cli.commands import app
 from attnflow.errors import InvalidInput
-from attnflow.lab.address import FALLBACKS
+from tests.cli.test_cli import attnflow
 from tests.lab.v8 import call
 
 PAGE = "http://127.0.0.1:8000/?token=x#"
@@ -18,9 +16,11 @@ START = "(hash) => Array.from(modules.starts.positions(modules.state.settingOf(m
 MASSES = "(hash) => Array.from(modules.starts.masses(modules.state.settingOf(modules.state.parsed(hash), false)))"
 
 
-def test_what_an_address_leaves_out_is_what_the_page_has():
+@pytest.mark.parametrize("state", ["", "start=ring&space=circle", "start=words", "start=points"])
+def test_what_an_address_leaves_out_is_what_the_page_has(state):
     table = call("() => Object.fromEntries(Object.entries(modules.state.TABLE).map(([k, e]) => [k, e.fallback]))")
-    assert {key: table[key] for key in FALLBACKS} == FALLBACKS
+    whole = urllib.parse.urlencode(table | dict(urllib.parse.parse_qsl(state)), quote_via=urllib.parse.quote)
+    assert lab.spec_of_address(PAGE + whole).table == lab.spec_of_address(PAGE + state).table
 
 
 @pytest.mark.parametrize(
@@ -79,6 +79,5 @@ def test_what_no_specification_says_is_refused(state, words):
 
 def test_the_command_takes_one_of_both(tmp_path):
     for given in ([], ["metastability", "--from-url", PAGE]):
-        found = CliRunner().invoke(app, ["run", *given])
-        assert isinstance(found.exception, InvalidInput)
-        assert "one specification" in str(found.exception)
+        refused = attnflow("run", *given, cwd=tmp_path, check=2)
+        assert "one specification" in refused.stderr

@@ -4,8 +4,8 @@ import contextlib
 import http.client
 import json
 import re
+import resource
 import socket
-import subprocess
 import sys
 import time
 
@@ -15,10 +15,8 @@ from websockets.sync.client import connect
 
 from attnflow import lab
 from attnflow.errors import InvalidInput
-from attnflow.lab import clients, limits
-from attnflow.lab import server as server_module
 from tests.lab.serving import served
-from tests.lab.test_python import PATIENCE, SPEC, children, client, start, told, wait
+from tests.lab.test_python import PATIENCE, SPEC, children, client, server_workers, start, told, wait
 
 KEYS = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
 
@@ -119,28 +117,28 @@ def test_an_exposed_server_keeps_its_token_and_answers_to_one_name():
             lab.Server(expose=name)
 
 
-def test_clients_messages_credits_and_silence_are_bounded(server, monkeypatch):
+def test_clients_messages_credits_and_silence_are_bounded(server, faults):
     with contextlib.ExitStack() as stack:
-        four = [stack.enter_context(client(server)) for _ in range(limits.CLIENTS)]
-        wait(lambda: len(server.talks) == limits.CLIENTS)
+        four = [stack.enter_context(client(server)) for _ in range(4)]
+        wait(lambda: len(server.talks) == 4)
         with client(server) as fifth:
             assert code(fifth) == (1013, "the lab has 4 clients already")
-        four[0].send("x" * limits.MESSAGE)  # not too long, but no message
+        four[0].send("x" * 2**16)  # not too long, but no message
         assert code(four[0])[0] == 1008
-        four[1].send("x" * (limits.MESSAGE + 1))
+        four[1].send("x" * (2**16 + 1))
         assert code(four[1])[0] == 1009
         with contextlib.suppress(ConnectionClosed):  # the server may hang up before the third piece is sent
             four[2].send(["x" * 40_000] * 3)  # one message in three pieces
         assert code(four[2])[0] == 1009
-        monkeypatch.setattr(limits, "IDLE", 0.0)
+        idle = faults.replace("seconds until a silent client leaves", 0.0)
         assert code(four[3]) == (1008, "no message in 0 seconds")
-        monkeypatch.undo()
+        faults.replace("seconds until a silent client leaves", idle)
         wait(lambda: not server.talks)
-        monkeypatch.setattr(clients, "COMMAND", [sys.executable, "-c", "import time; time.sleep(999)"])
+        faults.replace("command of an engine", [sys.executable, "-c", "import time; time.sleep(999)"])
         with client(server) as greedy:
             start(greedy, spec=SPEC)
             with contextlib.suppress(ConnectionClosed):
-                for _ in range(limits.CREDITS + 1):
+                for _ in range(17):
                     greedy.send('{"credit": 1}')
             assert code(greedy)[0] == 1008
         for text in ('{"set": 3}', '{"set": {"beta": "hot"}}', '{"set": {"beta": 1e99}}', '{"set": {"beta": true}}'):
@@ -160,15 +158,15 @@ def test_a_message_has_a_bounded_number_of_frames(server):
     """Empty frames have no size, so that the bound of the size of a message does not count them."""
     with client(server) as patient:
         for _ in range(3):  # frames of one message do not count for the next
-            in_pieces(patient, '{"credit": 1}', limits.PIECES)
+            in_pieces(patient, '{"credit": 1}', 64)
         patient.send('{"set": {"beta": "' + "\u00e9" * 100 + '"}}')
         number, reason = code(patient)
         assert (number, len(reason.encode()) <= 123) == (1008, True)
         assert reason.startswith("`beta` is '\u00e9\u00e9")
     with client(server) as hasty:
         with contextlib.suppress(ConnectionClosed):  # the server may hang up before the last piece is sent
-            in_pieces(hasty, '{"credit": 1}', limits.PIECES + 1)
-        assert code(hasty) == (1008, f"a message in more than {limits.PIECES} frames")
+            in_pieces(hasty, '{"credit": 1}', 65)
+        assert code(hasty) == (1008, "a message in more than 64 frames")
     wait(lambda: not server.talks)
 
 
@@ -184,8 +182,8 @@ NO_JSON = [
 
 
 @pytest.mark.parametrize("message", NO_JSON, ids=range(len(NO_JSON)))
-def test_what_json_cannot_hold_ends_the_talk_with_a_sentence(server, monkeypatch, message):
-    monkeypatch.setattr(clients, "COMMAND", ["no process is started"])
+def test_what_json_cannot_hold_ends_the_talk_with_a_sentence(server, faults, message):
+    faults.replace("command of an engine", ["no process is started"])
     with client(server) as socket_:
         socket_.send(message)
         ending, reason = code(socket_)
@@ -238,10 +236,10 @@ def is_served(server):
     return raw(server, f"GET / HTTP/1.1\r\nHost: {host}\r\n\r\n") == "HTTP/1.1 200 OK"
 
 
-def test_slow_clients_keep_the_page_from_nobody(monkeypatch):
+def test_slow_clients_keep_the_page_from_nobody(faults):
     """More of them than there are places: the oldest make way, whether they are silent or send a byte now and then."""
-    monkeypatch.setattr(server_module, "CONNECTIONS", 4)
-    monkeypatch.setattr(server_module, "PATIENCE", 3600.0)
+    faults.replace("connections that wait", 4)
+    faults.replace("seconds of a request", 3600.0)
     with served(lab.Server()) as server, contextlib.ExitStack() as stack:
         slow = []
         for _ in range(3):
@@ -257,9 +255,9 @@ def test_slow_clients_keep_the_page_from_nobody(monkeypatch):
 
 
 @pytest.mark.parametrize("beginning", ["", "GET / HTTP/1.1\r\nHost: ", "GET /socket?token="])
-def test_the_time_of_a_request_is_that_of_all_its_bytes(monkeypatch, beginning):
+def test_the_time_of_a_request_is_that_of_all_its_bytes(faults, beginning):
     """A client that sends bytes often enough for every read is sent away all the same."""
-    monkeypatch.setattr(server_module, "PATIENCE", 1.0)
+    faults.replace("seconds of a request", 1.0)
     with served(lab.Server()) as server, socket.create_connection(server.server_address) as plug:
         plug.settimeout(0.05)
         plug.sendall(beginning.encode())
@@ -307,9 +305,9 @@ NUMBERS = ["NaN", "Infinity", "-Infinity", "1e999", "1.5", "true", '"1"', "[1]",
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-def test_flows_have_whole_numbers(server, monkeypatch, number):
+def test_flows_have_whole_numbers(server, faults, number):
     """NaN, which JSON cannot say, would go back to the page with the next message about the flow."""
-    monkeypatch.setattr(clients, "COMMAND", ["no process is started"])
+    faults.replace("command of an engine", ["no process is started"])
     with client(server) as socket_:
         socket_.send(f'{{"start": {{"run": "x", "number": {number}}}}}')
         ending, reason = code(socket_)
@@ -319,20 +317,25 @@ def test_flows_have_whole_numbers(server, monkeypatch, number):
     wait(lambda: not server.talks)
 
 
-SMALL = "from attnflow.lab import limits, worker; limits.MEMORY = 300 * 2**20; worker.main()"
-
-
-def test_a_process_that_wants_too_much_memory_is_refused_it(server, monkeypatch):
-    """With 300 MiB instead of 6 GiB: 10^7 coordinates are 80 MB, and work needs several copies of them."""
-    monkeypatch.setattr(clients, "COMMAND", [sys.executable, "-c", SMALL])
-    monkeypatch.setattr(limits, "PER_CREDIT", 3600.0)
+def test_a_process_that_wants_too_much_memory_is_refused_it(server, faults):
+    """With 300 MiB that the system leaves it, instead of 6 GiB: 10^7 coordinates are 80 MB, and work needs several copies of them."""
+    faults.replace(
+        "command of an engine", ["sh", "-c", f"ulimit -d {300 * 2**10}; exec {sys.executable} -m attnflow.lab.worker"]
+    )
+    faults.replace("seconds of work per frame", 3600.0)
     large = SPEC | {"tokens": {"name": "uniform", "n": 10**5, "seed": 0, "space": {"name": "sphere", "dim": 100}}}
     with client(server) as socket_:
         start(socket_, spec=large)
         assert "memory" in told(socket_, "error")["error"]
         assert len(server.talks) == 1  # the talk goes on
     wait(lambda: not server.talks)
-    look = "from attnflow.lab import worker; worker._bound_memory(); import resource as r; print(*r.getrlimit(r.RLIMIT_DATA))"
-    limited = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
-    assert limited.stdout.split() == 2 * [str(limits.MEMORY)]
     assert not children()
+
+
+def test_an_engine_has_six_gibibytes(server):
+    with client(server) as socket_:
+        socket_.send('{"forms": 1}')
+        told(socket_, "forms")
+        (worker,) = server_workers()
+        assert resource.prlimit(int(worker), resource.RLIMIT_DATA) == 2 * (6 * 2**30,)
+    wait(lambda: not children())

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 import typing
 from pathlib import Path
 
@@ -16,8 +17,7 @@ from attnflow import lab
 from attnflow.lab import forms
 from attnflow.runs.kinds import parts_of
 from attnflow.runs.registry import HIDDEN, REGISTRY
-from attnflow.runs.texts import changed
-from tests.lab.test_runs import answered
+from tests.lab.test_python import answered
 from tests.runs.kinds import TEXTS
 
 TOKENS = {"name": "uniform", "n": 4, "seed": 0, "space": {"name": "sphere", "dim": 3}}
@@ -103,7 +103,7 @@ def specification(part, name):
 
 
 WORDS = {f"{part} {name}": specification(part, name) for part in SLOTS for name in REGISTRY[part]}
-KINDS = {kind: changed(text, []) for kind, text in TEXTS.items()}
+KINDS = {kind: tomllib.loads(text) for kind, text in TEXTS.items()}
 
 AUDITED = """
 import json, sys
@@ -216,9 +216,9 @@ def hostile(path):
 
 
 @pytest.mark.parametrize("place", ["flow", "folder", "address"])
-def test_a_client_names_no_file_and_no_network(tmp_path, monkeypatch, place):
+def test_a_client_names_no_file_and_no_network(tmp_path, faults, place):
     """Every refusal is one sentence, the same whether the file is there or not, and nothing is written or started."""
-    monkeypatch.setattr("attnflow.probe.networks.fetching.fetch", None)
+    faults.replace("fetch a network", None)
     there, missing = tmp_path / "there.csv", tmp_path / "other.csv"
     there.write_text("1,0,0\n0,1,0\n")
     runs = tmp_path / "runs"

@@ -9,7 +9,6 @@ import pytest
 
 import attnflow as af
 from attnflow import lab, runs
-from attnflow.lab import limits
 from tests.lab import browser
 from tests.lab.serving import served
 
@@ -317,11 +316,11 @@ def test_a_recording_shows_the_staircase(page, address):
     assert page.facts()["flows"][0]["t"] < 1e13
 
 
-def test_python_computes_and_the_page_comes_back_after_a_restart(page, tmp_path, monkeypatch):
+def test_python_computes_and_the_page_comes_back_after_a_restart(page, tmp_path, faults):
     """A form, a refusal in words, a density, a run folder, and a server that ends and begins again."""
     from tests.lab.test_python import SPEC, children, toml, wait
 
-    monkeypatch.setattr(limits, "PER_CREDIT", 3600.0)  # a busy machine is no failure
+    faults.replace("seconds of work per frame", 3600.0)  # a busy machine is no failure
     runs.execute(runs.parse_spec(toml(SPEC)), tmp_path / "done")
     runs.execute(runs.parse_spec(toml(SPEC | {"solve": {"until": 0.1, "keep": ["energy"]}})), tmp_path / "bare")
     first = lab.Server(runs=tmp_path)
@@ -353,11 +352,11 @@ def test_python_computes_and_the_page_comes_back_after_a_restart(page, tmp_path,
     page.errors.clear()  # the browser notes every attempt while no server was there
 
 
-def test_python_beside_python_another_beta_a_sweep_and_a_folder(page, tmp_path, monkeypatch):
+def test_python_beside_python_another_beta_a_sweep_and_a_folder(page, tmp_path, faults):
     """Two flows with a process each; beta changes in one that runs; a point of a sweep; a run folder is written."""
     from tests.lab.test_python import SPEC, children, toml, wait
 
-    monkeypatch.setattr(limits, "PER_CREDIT", 3600.0)
+    faults.replace("seconds of work per frame", 3600.0)
     short = SPEC | {"solve": {"until": 0.2, "save": {"name": "evenly", "count": 2}}}
     af.sweep(runs.parse_spec(toml(short)), {"field.beta": [1.0, 9.0], "tokens.seed": [0, 1]}, tmp_path / "swept")
     spec = urllib.parse.quote(json.dumps(SPEC | {"solve": {"until": 400.0, "save": {"name": "evenly", "count": 4000}}}))

@@ -1,6 +1,7 @@
 """Parts of the page in an embedded V8: sums, clusters, plateaus, theory, the state in the address, lines of Python."""
 
 import ast
+import contextlib
 
 import numpy as np
 import pytest
@@ -443,14 +444,14 @@ def test_painted_points_take_the_place_of_those_of_the_beginning():
     assert v8.call("modules.state.withPoints", state | {"points": first}, [[0, -1, 0]]) == "1571,0,-1571"
 
 
-def test_lines_of_python_repeat_the_flow(monkeypatch, tmp_path):
+def test_lines_of_python_repeat_the_flow(tmp_path):
     """With a change of beta: the engine and the library agree to the accuracy of both, 1e-6 after the growth by e^5."""
-    monkeypatch.chdir(tmp_path)
     state = v8.call("modules.state.parsed", "#n=24&seed=3&zipf=0.5&beta=4&then=1:9&mask=causal&accuracy=1e-8")
     lines = v8.call("modules.save.toPython", state, 2, False)
     assert len(lines.splitlines()) <= 14
     scope = {}
-    exec("\n".join(line for line in lines.splitlines() if "plot" not in line), scope)
+    with contextlib.chdir(tmp_path):
+        exec("\n".join(line for line in lines.splitlines() if "plot" not in line), scope)
     got = v8.call(
         """(setting, beta) => {
           const engine = new modules.engine.Engine(setting);

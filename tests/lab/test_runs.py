@@ -1,7 +1,5 @@
 """Folders of runs: those that are offered open and play, the others say why they do not, and axes are checked."""
 
-import io
-import json
 import tarfile
 
 import numpy as np
@@ -9,43 +7,13 @@ import pytest
 
 import attnflow as af
 from attnflow import runs
-from attnflow.lab import limits
-from attnflow.lab.forms import KINDS
-from attnflow.lab.worker import Worker, read_piece
 from tests.kept.test_kept import ARCHIVE
-from tests.lab.test_python import SPEC, toml, unpack
+from tests.lab.test_python import SPEC, answered, offered, toml
 from tests.runs.kinds import TEXTS
 
+KINDS = ["evolve", "evolve_cells", "solve", "solve_long"]
 TOKENS = {"solve": 12, "solve_long": 6}
 """Tokens of the kept runs: of `solve` two members with six each."""
-
-
-def answered(root, **request):
-    """What the worker says to a request for work, as one table, and the frames that it gives."""
-    worker = Worker(root, io.BytesIO(), io.BytesIO())
-    worker.credits = 10**6
-    worker.start(request)
-    return pieces(worker)
-
-
-def offered(root):
-    """What the worker offers to open, and what it says of other folders."""
-    worker = Worker(root, io.BytesIO(), io.BytesIO())
-    worker.tell_forms()
-    return pieces(worker)[0]
-
-
-def pieces(worker):
-    """The messages of a worker as one table, and its frames."""
-    worker.outward.seek(0)
-    messages, frames = {}, []
-    while piece := read_piece(worker.outward):
-        kind, content = piece
-        if kind == b"B":
-            frames.append(unpack(content))
-        else:
-            messages |= json.loads(content)
-    return messages, frames
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +34,7 @@ def folder(tmp_path_factory):
 def test_folders_that_are_offered_are_those_that_open(folder):
     """The list reads descriptions of arrays alone; opening goes by the work and its data: both say the same."""
     offers = offered(folder)
-    assert sorted(offers["runs"]) == sorted(KINDS)
+    assert sorted(offers["runs"]) == KINDS
     assert {*offers["runs"], *offers["undrawn"]} == {path.name for path in folder.iterdir() if path.is_dir()}
     for name in offers["runs"]:
         messages, frames = answered(folder, run=name)
@@ -82,12 +50,12 @@ def test_folders_that_are_offered_are_those_that_open(folder):
 
 
 @pytest.mark.parametrize("kind", TOKENS)
-def test_the_limit_counts_tokens_of_all_members_and_nothing_else(folder, monkeypatch, kind):
+def test_the_limit_counts_tokens_of_all_members_and_nothing_else(folder, faults, kind):
     """Merges, their sides and steps are no members: as many tokens as the limit open, in the list and by name."""
-    monkeypatch.setattr(limits, "TOKENS", TOKENS[kind])
+    faults.replace("tokens of a lab", TOKENS[kind])
     assert kind in offered(folder)["runs"]
     assert "begun" in answered(folder, run=kind)[0]
-    monkeypatch.setattr(limits, "TOKENS", TOKENS[kind] - 1)
+    faults.replace("tokens of a lab", TOKENS[kind] - 1)
     refusal = f"there are {TOKENS[kind]} tokens in all members together; the lab takes at most {TOKENS[kind] - 1}."
     assert offered(folder)["undrawn"][kind] == answered(folder, run=kind)[0]["error"] == refusal
 

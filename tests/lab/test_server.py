@@ -10,8 +10,8 @@ import pytest
 
 from attnflow import lab
 from attnflow.errors import InvalidInput
-from attnflow.lab.bundle import page_file, script
 from tests.lab.serving import served
+from tests.lab.v8 import page_file, script
 
 LARGEST = 150_000
 

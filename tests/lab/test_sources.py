@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import tomllib
 
@@ -9,44 +10,37 @@ import numpy as np
 import pytest
 
 import attnflow as af
-from attnflow import runs
-from attnflow.errors import AttnflowError, InvalidInput
-from attnflow.lab import limits
-from attnflow.lab.carried import Carried, Changes, Turn, turned
-from attnflow.lab.rows import picture_of
-from attnflow.lab.saving import Saved, folder_for
-from attnflow.lab.sources import chosen, listed, why_not_drawn
-from attnflow.lab.sources import opened as open_source
-from attnflow.lab.swept import Swept, checked_point
-from tests.lab.test_python import SPEC, toml, unpack
+from attnflow import lab, runs
+from tests.lab.serving import served
+from tests.lab.test_python import PATIENCE, SPEC, answered, client, offered, start, told, toml, unpack
 
 HALF = 2.0**-24
 """Frames are float32, which keeps 24 bits of numbers of size 1."""
 
 
-def carried(changes, ask_at=None):
-    """The frames and changes of the flow of SPEC; a reader asks for beta = 1 instead of taking frame `ask_at`."""
-    frames, said, asked = [], [], []
-
-    def give(frame):
-        if len(frames) == ask_at and not asked:
-            asked.append(1)
-            raise Turn(1.0)
-        frames.append(unpack(frame))
-
-    source = Carried.of_table(SPEC, [0, 1, 2], bool, Changes(changes), lambda *what: said.append(what))
-    ended = source.stream(lambda _: None, give)
-    return frames, said, ended
-
-
-def test_beta_changes_on_the_way_as_in_two_flows_one_after_the_other():
+def test_beta_changes_on_the_way_as_in_two_flows_one_after_the_other(faults):
     """An address repeats what a reader did; the library gives the same by two calls of `solve`."""
-    frames, said, ended = carried([], ask_at=8)
-    at = said[0][0]
-    assert said == [(pytest.approx(0.7, rel=1e-15), 1.0, False)]
-    assert ended == "the end, at t = 2, with β changed on the way."
-    again, planned, _ = carried([[at, 1.0]])
-    assert planned == [(at, 1.0, True)]
+
+    def taken(count):
+        for _ in range(count):
+            socket.send('{"credit": 1}')
+            yield unpack(socket.recv(timeout=PATIENCE))
+
+    faults.replace("seconds of work per frame", 3600.0)  # a busy machine is no failure
+    with served(lab.Server()) as server, client(server) as socket:
+        start(socket, spec=SPEC, axes=[0, 1, 2])
+        told(socket, "begun", "error")
+        frames = list(taken(8))
+        socket.send('{"set": {"beta": 1.0}}')
+        change = told(socket, "changed", "error")["changed"]
+        frames += taken(13)
+        assert told(socket, "ended", "error")["ended"] == "the end, at t = 2, with β changed on the way."
+        start(socket, spec=SPEC, axes=[0, 1, 2], then=[[change["t"], 1.0]])
+        told(socket, "begun", "error")
+        again = list(taken(8))
+        assert told(socket, "changed", "error")["changed"] == change | {"planned": True}
+        again += taken(13)
+    assert change == {"t": pytest.approx(0.7, rel=1e-15), "beta": 1.0, "planned": False}
     for one, other in zip(frames, again, strict=True):
         assert one["t"] == other["t"]
         np.testing.assert_array_equal(one["positions"], other["positions"])
@@ -62,12 +56,11 @@ def test_beta_changes_on_the_way_as_in_two_flows_one_after_the_other():
 
 
 def test_changes_of_beta_are_checked():
-    for wrong in ([[1.0]], [["a", 1.0]], [[-1.0, 2.0]], [[0.0, 1e9]], [[0.0, 1.0]] * 151, 3):
-        with pytest.raises(InvalidInput, match=r"`then`|`beta`"):
-            Changes(wrong)
-    batch = runs.parse_spec(toml(SPEC | {"field": {"name": "attention", "beta": [9.0, 1.0]}})).work
-    with pytest.raises(InvalidInput, match="one system"):
-        turned(batch, None, 2.0, 1)
+    for wrong in ([[1.0]], [["a", 1.0]], [[-1.0, 2.0]], [[0.0, 1e9]], [[9.0, 1.0]] * 151, 3):
+        assert re.match("`then`|`beta`", answered(None, spec=SPEC, then=wrong)[0]["error"])
+    assert len(answered(None, spec=SPEC, then=[[9.0, 1.0]] * 150)[1]) == 21
+    batch = SPEC | {"field": {"name": "attention", "beta": [9.0, 1.0]}}
+    assert "one system" in answered(None, spec=batch, then=[[0.0, 2.0]])[0]["error"]
 
 
 @pytest.fixture(scope="module")
@@ -88,13 +81,12 @@ def product(beta: float, seed: int):
 
 
 def shown(root, name, at):
-    told, frames = [], []
-    Swept(chosen(name, root), [0, 1, 2], at, bool).stream(told.append, frames.append)
-    return told[0], [unpack(one) for one in frames]
+    messages, frames = answered(root, run=name, axes=[0, 1, 2], at=at)
+    return messages["begun"], frames
 
 
 def test_a_point_of_a_sweep_is_a_flow_with_curves_through_it(folder):
-    assert list(listed(folder)) == ["again", "kept", "numbers"]
+    assert offered(folder)["runs"] == ["again", "kept", "numbers"]
     told, frames = shown(folder, "kept", [1, 2])
     data = af.open_sweep(folder / "kept").dataset
     np.testing.assert_allclose(
@@ -118,11 +110,9 @@ def test_a_point_of_a_sweep_is_a_flow_with_curves_through_it(folder):
     assert again["sweep"]["curves"]["energy"][0] == beta
 
 
-def test_a_folder_that_names_a_file_does_not_have_it_read(folder, tmp_path, monkeypatch):
+def test_a_folder_that_names_a_file_does_not_have_it_read(folder, tmp_path, faults):
     """A sweep and a run of somebody else, whose specifications name a file of this machine."""
-    opened = []
-    monkeypatch.setattr("attnflow.tokens.files.read_tokens", opened.append)
-    monkeypatch.setattr("attnflow.runs.token_files.read_tokens", opened.append)
+    reads = [faults.calls(point) for point in ("read tokens", "read tokens of a specification")]
     shutil.copytree(folder / "again", tmp_path / "sweep")
     plan = json.loads((tmp_path / "sweep" / "sweep.json").read_text())
     table = tomllib.loads(plan["source"]["text"])
@@ -130,9 +120,8 @@ def test_a_folder_that_names_a_file_does_not_have_it_read(folder, tmp_path, monk
     plan["source"]["text"] = toml(table)
     del plan["digest"]  # as plans of earlier versions
     (tmp_path / "sweep" / "sweep.json").write_text(json.dumps(plan))
-    frames = []
-    ended = Swept(tmp_path / "sweep", None, [1, 2], bool).stream(lambda _: None, frames.append)
-    assert "names a file" in ended
+    messages, frames = answered(tmp_path, run="sweep", at=[1, 2])
+    assert "names a file" in messages["ended"]
     assert len(frames) == 1
     run = tmp_path / "run"
     run.mkdir()
@@ -140,10 +129,9 @@ def test_a_folder_that_names_a_file_does_not_have_it_read(folder, tmp_path, monk
     facts = {"format": 1, "wall_time": 0, "peak_memory": 0, "versions": {}, "status": "finished", "kind": "solve"}
     facts |= dict.fromkeys(("name", "spec_hash", "created", "device", "platform", "dtype"), "")
     (run / "manifest.json").write_text(json.dumps(facts))
-    assert "names a file" in why_not_drawn(run)
-    with pytest.raises(AttnflowError, match="names a file"):
-        open_source(run, None)
-    assert opened == []
+    assert "names a file" in offered(tmp_path)["undrawn"]["run"]
+    assert "names a file" in answered(tmp_path, run="run")[0]["error"]
+    assert reads == [[], []]
 
 
 def test_a_sweep_of_a_function_has_numbers_alone(folder):
@@ -152,35 +140,31 @@ def test_a_sweep_of_a_function_has_numbers_alone(folder):
     along_beta = told["sweep"]["curves"]["product"][0]
     assert (along_beta["along"], along_beta["mean"]) == ("beta", [1.0, 2.0])
     for wrong in ([0], [0, 3], [0, -1], [0, "1"], "0,0"):
-        with pytest.raises(InvalidInput, match="one for each axis"):
-            checked_point(wrong, [2, 3])
+        assert "one for each axis" in answered(folder, run="numbers", at=wrong)[0]["error"]
 
 
-def test_a_run_folder_is_written_below_the_chosen_folder_alone(tmp_path, monkeypatch):
+def test_a_run_folder_is_written_below_the_chosen_folder_alone(tmp_path, faults):
     """What an address shows is carried out as `attnflow run --from-url` does it; a name cannot lead elsewhere."""
     address = "#space=circle&n=6&beta=2&t=0.2"
-    told, drawn = [], []
-    monkeypatch.setattr("attnflow.plots.report.draw_run", lambda run, result: drawn.append(run.path) or {})
-    asked = {"save": "mine", "address": address}
-    assert Saved(asked, tmp_path, bool).stream(told.append, None) == f"written: {tmp_path / 'mine'}"
-    assert (told, drawn) == ([{"saving": "mine"}], [tmp_path / "mine"])
+    drawn = []
+    faults.replace("draw a run", lambda run, result: drawn.append(run.path) or {})
+    messages, frames = answered(tmp_path, save="mine", address=address)
+    assert messages == {"begun": {"saving": "mine"}, "ended": f"written: {tmp_path / 'mine'}", "number": None}
+    assert (frames, drawn) == ([], [tmp_path / "mine"])
     flow = runs.open_run(tmp_path / "mine")
     again = af.solve(af.Attention(2.0), af.uniform(af.Sphere(2), n=6), 0.2)
     np.testing.assert_array_equal(flow.dataset["positions"].values, again.dataset["positions"].values)
     (tmp_path / "link").symlink_to(tmp_path.parent)
     for name in ("mine", "link", "../x", "/x", "a/b", ".x", "", "x" * 81, "a\0", None, 3):
-        with pytest.raises(InvalidInput, match="another name|give a name"):
-            folder_for(name, tmp_path)
+        assert re.search("another name|give a name", answered(tmp_path, save=name, spec=SPEC)[0]["error"])
     for root in (None, tmp_path / "mine"):
-        with pytest.raises(InvalidInput, match="without a folder of runs"):
-            folder_for("new", root)
-    with pytest.raises(InvalidInput, match="changes beta on its way"):
-        Saved({"save": "new", "address": address + "&then=0.1:4"}, tmp_path, bool)
-    with pytest.raises(InvalidInput, match="names a file"):
-        Saved({"save": "new", "spec": SPEC | {"tokens": {"name": "file", "path": "x"}}}, tmp_path, bool)
-    monkeypatch.setattr("attnflow.lab.saving.FOLDER", 1000)
-    with pytest.raises(InvalidInput, match="at most"):
-        Saved({"save": "new", "spec": SPEC}, tmp_path, bool)
+        assert "without a folder of runs" in answered(root, save="new", spec=SPEC)[0]["error"]
+    changing = answered(tmp_path, save="new", address=address + "&then=0.1:4")[0]
+    assert "changes beta on its way" in changing["error"]
+    from_file = answered(tmp_path, save="new", spec=SPEC | {"tokens": {"name": "file", "path": "x"}})[0]
+    assert "names a file" in from_file["error"]
+    faults.replace("bytes of a saved run", 1000)
+    assert "at most" in answered(tmp_path, save="new", spec=SPEC)[0]["error"]
     assert sorted(one.name for one in tmp_path.iterdir()) == ["link", "mine"]
 
 
@@ -197,20 +181,19 @@ def test_links_and_pipes_inside_a_run_are_not_followed(tmp_path):
     (root / "bad" / "arrays").symlink_to(secret)
     (root / "out").symlink_to(secret)
     (secret / "manifest.json").write_text("{}")
-    assert set(listed(root)) == {"fine", "bad", "inside", "pipe"}
-    assert chosen("fine", root) == root / "fine"
+    offers = offered(root)
+    assert {*offers["runs"], *offers["undrawn"]} == {"fine", "bad", "inside", "pipe"}
+    assert not re.search("a link|open one of", answered(root, run="fine")[0]["error"])  # its manifest says nothing
     for name in ("bad", "inside", "pipe"):
-        with pytest.raises(AttnflowError, match="a link, a pipe or a device"):
-            chosen(name, root)
+        assert "a link, a pipe or a device" in answered(root, run=name)[0]["error"]
     for name in ("out", "..", ".", "fine/../bad", str(secret)):
-        with pytest.raises(InvalidInput, match="open one of"):
-            chosen(name, root)
+        assert "open one of" in answered(root, run=name)[0]["error"]
 
 
 def test_limits_are_those_of_the_page():
     from tests.lab.v8 import call
 
-    assert call("() => modules.state.CHANGES") == limits.CHANGES
+    assert call("() => modules.state.CHANGES") == 150
     spec = json.loads(json.dumps(SPEC))
     other = call("(s) => modules.state.specOf({ spec: JSON.stringify(s), spec2: '' }, true)", spec)
     assert other == spec | {"field": {"name": "attention", "beta": 25}}
@@ -251,8 +234,12 @@ def test_theory_stands_beside_flows_by_python(d):
     def facts(**field):
         space = {"name": "sphere", "dim": d}
         table = SPEC | {"tokens": SPEC["tokens"] | {"space": space}, "field": SPEC["field"] | field}
-        work = runs.parse_spec(toml(table)).work
-        return picture_of("a flow", work, None, {"positions": {"time": 1, "token": 24, "dim": d}}).facts()
+        table["solve"] = {
+            "until": 0.1,
+            "method": {"name": "fixed", "step": 0.1},
+            "save": {"name": "evenly", "count": 1},
+        }
+        return answered(None, spec=table)[0]["begun"]
 
     told = facts()
     assert (told["theory"], facts(normaliser={"name": "unnormalised", "clock": "USA0"})["theory"]) == ("SA", "USA0")

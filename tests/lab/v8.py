@@ -5,7 +5,9 @@ import json
 
 from py_mini_racer import MiniRacer
 
-from attnflow.lab.bundle import script
+from attnflow.lab.bundle import page_file, script
+
+__all__ = ["call", "context", "page_file", "script"]
 
 HELPERS = """
 const plain = (value) => JSON.stringify(value, (_, one) =>

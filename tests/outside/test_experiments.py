@@ -9,7 +9,7 @@ import zipfile
 import pytest
 
 from attnflow.errors import InvalidInput
-from attnflow.experiments import catalogue, find
+from attnflow.experiments import find
 from tests.experiments.tiny import SOURCE
 
 FACTS = "colleague-1.5.dist-info"
@@ -65,9 +65,11 @@ def test_its_experiments_are_listed_and_carried_out(site, tmp_path):
     assert "broken.py' has no `claims`; define claims(parameters, data)" in " ".join(refused.stderr.split())
 
 
-def test_a_name_in_two_packages_is_refused(monkeypatch):
-    twice = [(entry, f"{package} again") for entry, package in catalogue._entry_points()]
-    monkeypatch.setattr(catalogue, "_entry_points", lambda found=catalogue._entry_points(): [*found, *twice])
+def test_a_name_in_two_packages_is_refused(faults):
+    def twice():
+        return [*installed(), *((entry, f"{package} again") for entry, package in installed())]
+
+    installed = faults.replace("entry points of experiments", twice)
     with pytest.raises(
         InvalidInput, match="the experiment 'staircase' is in attnflow .* and attnflow .* again; uninstall"
     ):

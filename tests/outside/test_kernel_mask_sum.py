@@ -8,20 +8,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import attnflow as af
-from attnflow.cli.commands import app
 from attnflow.errors import InvalidInput
 from attnflow.kernels import Polynomial
 from attnflow.runs import execute, load_spec, open_run, parse_spec, resume
-from attnflow.runs.plugins import load
+from tests.cli.test_cli import attnflow
+from tests.outside.kernel import Learned, Student
+from tests.outside.mask import Forgetful
+from tests.outside.sum import Squares
 
 HERE = Path(__file__).parent
-Student, Forgetful, Squares = (
-    getattr(load([HERE / f"{name}.py"]).loaded[0].module, made)
-    for name, made in (("kernel", "Student"), ("mask", "Forgetful"), ("sum", "Squares"))
-)
 PLANE = af.uniform(af.Euclidean(2), n=40, seed=1)
 SPEC = """
 [tokens]
@@ -139,7 +136,7 @@ def test_the_sum_of_a_plugin_is_considered_where_the_plugin_is_active_and_nowher
     mine = parse_spec(QUADRATIC, plugins=[HERE / "sum.py"])
     with mine.plugins.active():
         assert chosen(mine).__name__ == "Squares"
-        with load([]).active():
+        with before.plugins.active():
             assert chosen(before) is found
     after = parse_spec(QUADRATIC)
     assert chosen(after) is found
@@ -154,19 +151,18 @@ def test_what_is_no_sum_is_not_considered(tmp_path):
     file = tmp_path / "wrong.py"
     file.write_text('import attnflow as af\naf.register("sum", "squares")(lambda: None)\n')
     with pytest.raises(InvalidInput, match="the sum 'squares' is .* give a class of sums"):
-        load([file])
+        parse_spec(QUADRATIC, plugins=[file])
 
 
 @pytest.mark.slow
 def test_a_learned_kernel_is_trained_through_the_flow():
     """Gradient descent on the network of a kernel, through `advance`: the loss goes down."""
-    learned = load([HERE / "kernel.py"]).loaded[0].module.Learned
     tokens = af.uniform(af.Sphere(3), n=10, seed=3)
     target = af.advance(af.Attention(4.0), tokens, 0.0, 0.5, af.Fixed(0.25)).positions
     network = af.in_float64(
         lambda: eqx.nn.MLP("scalar", "scalar", 4, 1, jnp.tanh, key=jax.random.key(0), dtype=float)
     )()
-    kernel = learned(network)
+    kernel = Learned(network)
 
     @af.in_float64
     @eqx.filter_jit
@@ -187,12 +183,9 @@ def test_a_learned_kernel_is_trained_through_the_flow():
 def test_the_command_line_knows_the_plugins(tmp_path):
     file = tmp_path / "mine.toml"
     file.write_text(SPEC)
-    args = ["run", str(file), "--out", str(tmp_path / "run")]
-    lacking = CliRunner().invoke(app, args)
-    assert lacking.exit_code != 0
-    assert "if it comes from a plugin, give --plugin FILE" in str(lacking.exception)
-    for name in ("kernel", "mask"):
-        args += ["--plugin", str(HERE / f"{name}.py")]
-    done = CliRunner().invoke(app, args)
-    assert done.exit_code == 0, done.output
+    lacking = attnflow("run", "mine.toml", "--out", "run", cwd=tmp_path)
+    assert lacking.returncode != 0
+    assert "if it comes from a plugin, give --plugin FILE" in " ".join(lacking.stderr.split())
+    plugins = (word for name in ("kernel", "mask") for word in ("--plugin", str(HERE / f"{name}.py")))
+    attnflow("run", "mine.toml", "--out", "run", *plugins, cwd=tmp_path, check=0)
     assert (tmp_path / "run" / "figures").exists()

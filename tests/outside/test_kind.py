@@ -16,8 +16,7 @@ import pytest
 import attnflow as af
 from attnflow.errors import InvalidInput, RunError
 from attnflow.flows import Drive
-from attnflow.runs import Run, ensure, execute, extend, load_spec, open_run, resume
-from attnflow.runs.plugins import load
+from attnflow.runs import Run, ensure, execute, extend, load_spec, open_run, parse_spec, resume
 from tests.runs.kinds import arrays, carried_out, same
 
 FILE = Path(__file__).parent / "kind.py"
@@ -127,7 +126,6 @@ def test_ensure_opens_resumes_or_executes(spec, tmp_path):
     assert len(calls) == 7, "rows that are there are not made again"
 
 
-GOSSIP = load([FILE]).loaded[0].module.Gossip
 TEXT = FILE.read_text()
 
 
@@ -151,7 +149,7 @@ def plugin(tmp_path, old, new):
 )
 def test_what_cannot_be_a_kind_is_refused_when_the_file_is_loaded(tmp_path, old, new, words):
     with pytest.raises(InvalidInput, match=words):
-        load([plugin(tmp_path, old, new)])
+        parse_spec(SPEC, plugins=[plugin(tmp_path, old, new)])
 
 
 @pytest.mark.parametrize(
@@ -179,7 +177,7 @@ def test_a_result_that_a_folder_does_not_give_is_refused(tmp_path, old, new, wor
 def test_work_that_cannot_travel_is_refused_before_it_begins(spec, tmp_path):
     tokens = af.uniform(af.Sphere(3), n=8, seed=3)
     with pytest.raises(InvalidInput, match="the field 'observe' of this work cannot be sent"):
-        pickle.dumps(GOSSIP(tokens, 8, observe={"a": lambda t, mu: mu.positions[0, 0]}))
+        pickle.dumps(type(spec.work)(tokens, 8, observe={"a": lambda t, mu: mu.positions[0, 0]}))
     bad = plugin(tmp_path, "def moved(x, mu)", "del Gossip\n\n\ndef moved(x, mu)")  # not found by its name any more
     with pytest.raises(InvalidInput, match="the class Gossip of this work cannot be sent to another process"):
         execute(load_spec(tmp_path / "gossip.toml", plugins=[bad]), tmp_path / "run")

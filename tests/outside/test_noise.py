@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 import attnflow as af
-from attnflow.runs import ZarrSink, execute, load_spec, resume
-from attnflow.runs.plugins import load
+from attnflow.runs import execute, load_spec, resume
 from tests.marks import graded
+from tests.outside.noise import Tumble
 
 FILE = Path(__file__).parent / "noise.py"
-Tumble = load([FILE]).loaded[0].module.Tumble
 FIVE = af.uniform(af.Sphere(3), n=5, seed=2)
 PUSHED = af.Attention(2.0) + af.Perceptron(np.diag([1.0, 0.5, -0.5]))
 """A field that is not in the way of a test of resumption, of batches and of precision."""
@@ -62,19 +61,17 @@ def test_it_turns_all_tokens_together_and_each_is_brownian_motion(method):
 
 
 @pytest.mark.slow
-def test_it_is_a_word_of_specifications_and_its_runs_resume_bit_by_bit(tmp_path, monkeypatch):
+def test_it_is_a_word_of_specifications_and_its_runs_resume_bit_by_bit(tmp_path):
     (tmp_path / "spec.toml").write_text(SPEC)
     spec = load_spec(tmp_path / "spec.toml", plugins=[FILE])
-    commit = ZarrSink.commit
 
-    def dying(self, *arguments):
-        commit(self, *arguments)
+    def dying(progress):
         raise KeyboardInterrupt
 
     whole = execute(spec, tmp_path / "whole")[1].dataset.load()
-    with monkeypatch.context() as patched:
-        patched.setattr(ZarrSink, "commit", dying)
-        assert execute(spec, tmp_path / "cut")[1].outcome.ending.value == "interrupted"
+    part = execute(spec, tmp_path / "cut", on_progress=dying)[1]
+    assert part.outcome.ending.value == "interrupted"
+    assert (part.dataset.sizes["time"], whole.sizes["time"]) == (3, 9)  # one chunk is on disk
     again = resume(tmp_path / "cut", plugins=[FILE])[1].dataset.load()
     assert whole["positions"].dims == ("seed", "time", "token", "dim")
     for name in whole:

@@ -1,6 +1,5 @@
 """A space from outside: one file is enough for flows, noise, maps, stability, clusters and figures."""
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +9,9 @@ from scipy.spatial.transform import Rotation
 
 import attnflow as af
 from attnflow import plots, stability
-from attnflow.cli import console, main
 from attnflow.errors import InvalidInput
 from attnflow.runs import open_run
+from tests.cli.test_cli import attnflow
 from tests.outside.space import SKEW, Rotations
 
 SPEC = """
@@ -32,20 +31,15 @@ save = { name = "evenly", count = 6 }
 
 
 @pytest.mark.slow
-def test_a_run_of_a_plugin_with_figures(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(console, "use_compilation_cache", lambda: None)
-    Path("mine.toml").write_text(SPEC)
-    plugin = str(Path(__file__).parent / "space.py")
-    monkeypatch.setattr(sys, "argv", ["attnflow", "run", "mine.toml", "--plugin", plugin, "--out", "run"])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert not ended.value.code
-    assert Path("run/figures/summary.png").exists()
-    assert open_run("run").dataset.sizes["time"] == 7
-    assert open_run("run", plugins=[plugin]).tokens(0).space.volume == Rotations().volume
+def test_a_run_of_a_plugin_with_figures(tmp_path):
+    (tmp_path / "mine.toml").write_text(SPEC)
+    plugin, run = str(Path(__file__).parent / "space.py"), tmp_path / "run"
+    attnflow("run", "mine.toml", "--plugin", plugin, "--out", "run", cwd=tmp_path, check=0)
+    assert (run / "figures/summary.png").exists()
+    assert open_run(run).dataset.sizes["time"] == 7
+    assert open_run(run, plugins=[plugin]).tokens(0).space.volume == Rotations().volume
     with pytest.raises(InvalidInput, match="comes from a plugin; open it with open_run"):
-        plots.plot(open_run("run"))
+        plots.plot(open_run(run))
 
 
 @pytest.mark.long

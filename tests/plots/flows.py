@@ -1,15 +1,29 @@
-"""A flow of a density that nothing was computed for: the density of the start, then one that is twice as far from 1."""
+"""Flows for figures, and what a player shows; internals of plots that several files of tests need are imported here."""
+
+import html
+import json
+import re
 
 import numpy as np
 import xarray as xr
 
 import attnflow as af
 from attnflow import meanfield as mf
-from attnflow.flows.outcome import Ending, Outcome
+from attnflow.flows import Ending, Outcome
+from attnflow.plots.figure_data import FigureData
+from attnflow.plots.times import Scale, TimeAxis, is_long, written
+
+__all__ = ["FigureData", "Scale", "TimeAxis", "density_flow", "is_long", "player_data", "written"]
+
+
+def player_data(page):
+    """Return the numbers of the player in a page, or of an animation as a notebook shows it."""
+    text = page if isinstance(page, str) else html.unescape(page._repr_html_())
+    return json.loads(re.search(r'<script type="application/json">(.*?)</script>', text, re.S)[1])
 
 
 def density_flow(amplitude=0.25, times=(0.0, 1.0), basis=None):
-    """Frames 1 + amplitude * (k + 1) * (first harmonic) at these times."""
+    """A flow that nothing was computed for, with frames 1 + amplitude * (k + 1) * (first harmonic) at these times."""
     basis = mf.CircleBasis(8) if basis is None else basis
     start = mf.perturbed(basis, degree=1, amplitude=amplitude)
     one = np.asarray(mf.uniform(basis).coefficients)

@@ -18,7 +18,7 @@ FIGURES = {
 @graded("kind", FIGURES, fast=1)
 def test_an_account_has_its_figures_and_numbers(kind):
     result = in_memory(kind)
-    account = plots.report.checked_account(result.account())
+    account = plots.account(result)
     assert set(account.figures) == FIGURES[kind]
     assert all(name in plots.report.CAPTIONS for name in account.figures if name != "summary")
     assert account.facts["outcome"] == result.outcome.message
@@ -30,5 +30,5 @@ def test_a_result_without_rows_has_an_account_too(kind):
     whole = in_memory(kind)
     dataset = whole.dataset.isel({whole.work.rows: slice(0, 0)})
     none = whole.work.result(Driven(dataset, whole.outcome, whole.steps))
-    account = plots.report.checked_account(none.account())
+    account = plots.account(none)
     assert set(account.figures) == FIGURES[kind]

@@ -2,10 +2,8 @@
 
 import base64
 import dataclasses
-import json
 import math
 import re
-import sys
 import types
 
 import numpy as np
@@ -16,11 +14,9 @@ import attnflow as af
 from attnflow import plots
 from attnflow.errors import InvalidInput, RunError
 from attnflow.meanfield import CircleBasis, SphereBasis, evolve, perturbed
-from attnflow.plots.player import player_data
-from attnflow.plots.scenes import lighter
 from attnflow.plots.ticks import FIRST, LAST, even_ticks, long_ticks
-from attnflow.plots.times import Scale, TimeAxis
 from tests.marks import graded
+from tests.plots.flows import Scale, TimeAxis, player_data
 
 SHORT = {"seconds": 3.0, "fps": 4, "width": 240}
 
@@ -155,7 +151,7 @@ def test_a_page_loads_nothing(long, tmp_path):
 
 def test_the_player_has_the_same_numbers(long):
     made = plots.animate(long, **SHORT)
-    data = json.loads(json.dumps(player_data(made), allow_nan=False))
+    data = player_data(made)
     assert len(data["frame"]) == len(data["label"]) == len(made)
     (view,) = data["views"]
     raw = np.frombuffer(base64.b64decode(view["points"]), "<i2").reshape(-1, view["count"], view["dim"])
@@ -177,7 +173,7 @@ def test_a_value_that_is_not_known_keeps_its_time():
     start = af.uniform(af.Sphere(3), n=40, seed=0)
     flow = af.solve(af.Attention(4.0), start, 1.0, save=af.saving.Evenly(9), method=af.Fixed(0.25))
     made = plots.animate(flow, **SHORT)
-    data = json.loads(json.dumps(player_data(made), allow_nan=False))
+    data = player_data(made)
     unknown = [panel for panel in data["panels"] if None in panel["y"]]
     assert unknown
     for panel in data["panels"]:
@@ -209,7 +205,7 @@ def test_a_member_of_a_batch(batch):
     assert np.array_equal(second.scene.data.flow.positions.values, batch.positions.values[1])
 
 
-def test_refusals_are_one_sentence(flow, batch, tmp_path, monkeypatch):
+def test_refusals_are_one_sentence(flow, batch, tmp_path, faults):
     none = dataclasses.replace(flow, dataset=flow.dataset.isel(time=slice(0)))
     blind = dataclasses.replace(flow, dataset=flow.dataset.drop_vars("positions"))
     for made, words in (
@@ -228,7 +224,7 @@ def test_refusals_are_one_sentence(flow, batch, tmp_path, monkeypatch):
         with pytest.raises((InvalidInput, RunError), match=words) as refused:
             made()
         assert re.search(r"\.$", str(refused.value))
-    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
+    faults.module("imageio_ffmpeg")
     with pytest.raises(InvalidInput, match=r"attnflow\[video\]"):
         plots.animate(flow, tmp_path / "a.mp4", **SHORT)
     assert not list(tmp_path.iterdir())
@@ -243,16 +239,16 @@ def test_an_interrupt_leaves_no_file(flow, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def ffmpeg(folder, monkeypatch, script):
+def ffmpeg(folder, faults, script):
     """A program in the place of FFmpeg, which is a large download; its last argument is the film."""
     program = folder / "ffmpeg"
     program.write_text(f"#!/bin/sh\nfor last; do :; done\n{script}\n")
     program.chmod(0o755)
-    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", types.SimpleNamespace(get_ffmpeg_exe=lambda: str(program)))
+    faults.module("imageio_ffmpeg", types.SimpleNamespace(get_ffmpeg_exe=lambda: str(program)))
 
 
-def test_a_film_gets_every_picture(flow, tmp_path, tmp_path_factory, monkeypatch):
-    ffmpeg(tmp_path_factory.mktemp("program"), monkeypatch, 'cat > "$last"')
+def test_a_film_gets_every_picture(flow, tmp_path, tmp_path_factory, faults):
+    ffmpeg(tmp_path_factory.mktemp("program"), faults, 'cat > "$last"')
     made = plots.animate(flow, tmp_path / "a.mp4", **SHORT)
     pixels = np.frombuffer((tmp_path / "a.mp4").read_bytes(), np.uint8).reshape(-1, 126, 240, 3)
     assert len(pixels) == 12  # three seconds, four pictures in each
@@ -262,13 +258,15 @@ def test_a_film_gets_every_picture(flow, tmp_path, tmp_path_factory, monkeypatch
     assert [path.name for path in tmp_path.iterdir()] == ["a.mp4"]
 
 
-def test_a_film_that_fails_is_one_sentence(flow, tmp_path, tmp_path_factory, monkeypatch):
-    ffmpeg(tmp_path_factory.mktemp("program"), monkeypatch, "cat > /dev/null; echo no codec >&2; exit 1")
+def test_a_film_that_fails_is_one_sentence(flow, tmp_path, tmp_path_factory, faults):
+    ffmpeg(tmp_path_factory.mktemp("program"), faults, "cat > /dev/null; echo no codec >&2; exit 1")
     with pytest.raises(RunError, match="no codec"):
         plots.animate(flow, tmp_path / "a.mp4", **SHORT)
     assert not list(tmp_path.iterdir())
 
 
-def test_lighter_goes_to_white():
-    assert lighter("#102030", 0.0) == "#102030"
-    assert lighter("#102030", 1.0) == "#ffffff"
+def test_lighter_goes_to_white(long):
+    """Colours of the far side of a sphere go 66 % of the way to white, to whole numbers."""
+    data = player_data(plots.animate(long, **SHORT))
+    near, far = (np.array([list(bytes.fromhex(colour[1:])) for colour in data[name]]) for name in ("colours", "pale"))
+    np.testing.assert_allclose(far, near + 0.66 * (255 - near), atol=1)

@@ -7,7 +7,6 @@ import pytest
 
 import attnflow as af
 from attnflow.errors import InvalidInput
-from attnflow.plots.compare import MOST_MEMBERS, labels
 
 RUN = {"until": 9.0, "save": af.saving.LogSpaced(8, 0.05), "method": af.Fixed(0.25)}
 
@@ -47,8 +46,8 @@ def test_names_can_be_given(two):
 
 def test_names_say_what_differs(two):
     other = dataclasses.replace(two[1], field=af.Attention(9.0, normaliser=af.Unnormalised()))
-    assert labels([two[1], other]) == ["normaliser = Softmax", "normaliser = Unnormalised, clock = USA0"]
-    assert labels([two[0], two[0]]) == ["flow (1)", "flow (2)"]
+    assert words(af.plot([two[1], other])) == ["normaliser = Softmax", "normaliser = Unnormalised, clock = USA0"]
+    assert words(af.plot([two[0], two[0]])) == ["flow (1)", "flow (2)"]
 
 
 def test_members_of_a_batch_are_lines_of_one_colour(two):
@@ -56,7 +55,7 @@ def test_members_of_a_batch_are_lines_of_one_colour(two):
     figure = af.plot([two[0], af.solve(af.Attention(4.0), tokens, **RUN)])
     assert "8 of 9 members" in words(figure)[1]
     lines = figure.axes[0].lines
-    assert len(lines) == 1 + MOST_MEMBERS
+    assert len(lines) == 1 + 8
     assert len({line.get_color() for line in lines[1:]}) == 1
 
 

@@ -1,6 +1,5 @@
 """What a notebook shows: small pictures beside tables, and figures although nothing imports pyplot."""
 
-import sys
 import types
 
 import numpy as np
@@ -51,7 +50,7 @@ def test_bars_are_as_high_as_their_numbers():
     assert sketches.bars([], "masses") == sketches.bars([np.nan], "masses") == ""
 
 
-def test_a_figure_is_shown_although_nothing_imports_pyplot(monkeypatch):
+def test_a_figure_is_shown_although_nothing_imports_pyplot(faults):
     formatter = types.SimpleNamespace(type_printers={})
     shell = types.SimpleNamespace(display_formatter=types.SimpleNamespace(formatters={"image/png": formatter}))
     asked = []
@@ -61,11 +60,11 @@ def test_a_figure_is_shown_although_nothing_imports_pyplot(monkeypatch):
         formatter.type_printers[Figure] = how
 
     tools = types.SimpleNamespace(select_figure_formats=select_figure_formats)
-    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell, version_info=(9, 0)))
-    monkeypatch.setitem(sys.modules, "IPython.core.pylabtools", tools)
+    faults.module("IPython", types.SimpleNamespace(get_ipython=lambda: shell, version_info=(9, 0)))
+    faults.module("IPython.core.pylabtools", tools)
     TOKENS.plot()
     assert asked == []
-    monkeypatch.setitem(sys.modules, "ipykernel", types.SimpleNamespace())
+    faults.module("ipykernel", types.SimpleNamespace())
     TOKENS.plot()
     TOKENS.plot()
     assert asked == [{"png"}]

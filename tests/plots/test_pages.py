@@ -18,11 +18,10 @@ from attnflow import plots, sketches
 from attnflow.describe import html_table
 from attnflow.experiments import reproduce
 from attnflow.plots.page import PLAYER, as_page, as_svg, json_for_script
-from attnflow.plots.swept import swept
-from attnflow.probe.report import account
 from attnflow.runs import execute, load_spec
 from tests.experiments import tiny
 from tests.marks import graded
+from tests.plots.test_swept import swept
 from tests.probe.flow_network import FlowNetwork
 
 MARKUP = [
@@ -169,8 +168,9 @@ def test_words_of_experiments_and_networks_are_words_in_pages(tmp_path, monkeypa
         run = experiment(words, tmp_path / name, monkeypatch)
         texts = [np.random.default_rng(8).integers(0, 30, 12) for _ in range(2)]
         comparison = af.probe.compare(Network(words), texts, shuffles=1, resamples=20)
-        page = as_page(words[0], "\n".join([*account(comparison).after, *map(as_svg, comparison.figures().values())]))
-        assert words[0][:16] in html.unescape("".join(account(comparison).after))
+        after = plots.account(comparison).after
+        page = as_page(words[0], "\n".join([*after, *map(as_svg, comparison.figures().values())]))
+        assert words[0][:16] in html.unescape("".join(after))
         shapes.append([Shape(text) for text in (run.report.read_text(encoding="utf-8"), page)])
     for markup, plain in zip(*shapes, strict=True):
         assert markup.elements == plain.elements

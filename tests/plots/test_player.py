@@ -1,6 +1,5 @@
 """The player of animations in a browser, under the policy of its page."""
 
-from attnflow.plots.page import as_page
 from tests.lab import browser
 from tests.plots import test_pages
 
@@ -10,7 +9,7 @@ folders, pytestmark = test_pages.folders, test_pages.pytestmark
 def test_the_player_works_under_the_policy_and_no_other_script_does(folders, tmp_path):
     """The same page with a script in its body is refused that script, and nothing else."""
     hostile = "<script>window.hit = 1</script><img src=x onerror='window.hit = 2'><p style='color: red' id=red>red</p>"
-    (tmp_path / "hostile.html").write_text(as_page("hostile", hostile), encoding="utf-8")
+    (tmp_path / "hostile.html").write_text(test_pages.as_page("hostile", hostile), encoding="utf-8")
     frame = test_pages.animation(test_pages.PLAIN, tmp_path)._repr_html_()
     (tmp_path / "frame.html").write_text(f"<!doctype html><body>{frame}", encoding="utf-8")
     with browser.browser() as page:

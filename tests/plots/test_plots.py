@@ -9,14 +9,12 @@ import pytest
 import attnflow as af
 from attnflow import plots
 from attnflow.errors import AttnflowError
-from attnflow.plots import overlaps
-from attnflow.plots.animation import Animation, live
-from attnflow.plots.figure_data import FigureData
-from attnflow.plots.player import player_data
-from attnflow.plots.scenes import TokenScene
+from attnflow.plots.overlaps import LARGER_SAMPLE, SAMPLE, sampled
+from attnflow.plots.report import headline
 from attnflow.runs import execute, open_run, parse_spec
 from attnflow.spaces import CentredSphere, Euclidean, Product, Torus
 from tests.marks import graded
+from tests.plots.flows import FigureData, player_data
 
 
 @pytest.fixture(
@@ -40,12 +38,12 @@ def test_all_figures_are_drawn(data):
         assert "<path" in stream.getvalue()
 
 
-def test_overlaps_of_many_tokens_are_those_of_a_sample_and_say_so(data, monkeypatch):
+def test_overlaps_of_many_tokens_are_those_of_a_sample_and_say_so(data, faults):
     label = [axes.get_ylabel() for axes in plots.draw_overlaps(data).axes]
     assert "share of pairs" in label
-    monkeypatch.setattr(overlaps, "SAMPLE", 7)
-    chosen, weights = overlaps.sampled(np.ones(20))
-    np.testing.assert_array_equal(chosen, overlaps.sampled(np.ones(20))[0])
+    faults.replace("tokens of an overlap map", 7)
+    chosen, weights = sampled(np.ones(20))
+    np.testing.assert_array_equal(chosen, sampled(np.ones(20))[0])
     np.testing.assert_array_equal(weights, 1.0)
     assert len(set(chosen.tolist())) == 7
     assert set(chosen.tolist()) <= set(range(20))
@@ -65,18 +63,18 @@ def test_the_story_is_right(data):
 
 
 def test_the_report_has_a_player(data):
-    page = live(data)
+    page = plots.account(data.flow).player
     assert page.count("<canvas") == page.count('<input type="range"') == 1
-    made = player_data(Animation(TokenScene(data), 12.0, 12, 900))
+    made = player_data(page)
     assert max(made["frame"]) == 30  # all 31 frames
     assert made["views"][0]["count"] == 20
 
 
 def test_the_player_of_frames_that_percolate_holds_only_numbers():
     tokens = af.uniform(af.Sphere(2), n=12, seed=0)
-    data = FigureData.of(af.solve(af.Attention(2.0), tokens, 20.0, save=10, method=af.Fixed(0.25)))
-    assert np.isnan(data.counts[1][0])
-    made = player_data(Animation(TokenScene(data), 12.0, 12, 900))
+    flow = af.solve(af.Attention(2.0), tokens, 20.0, save=10, method=af.Fixed(0.25))
+    assert np.isnan(FigureData.of(flow).counts[1][0])
+    made = player_data(plots.animate(flow, seconds=12.0, fps=12, width=900))
     assert None in made["panels"][1]["y"]
     json.dumps(made, allow_nan=False)
 
@@ -130,7 +128,7 @@ def test_every_space_has_figures(space, rows, labels):
     else:
         assert (first.get_xlabel(), first.get_ylabel()) == labels
     figure.savefig(io.BytesIO(), format="svg")
-    made = Animation(TokenScene(story), 3.0, 4, 240)
+    made = plots.animate(flow, seconds=3.0, fps=4, width=240)
     assert next(made.pictures()).shape[1] == 240
     assert [view["count"] for view in player_data(made)["views"]] == [12] * rows
     assert plots.summarise(story)["clusters_at_end"] >= 1
@@ -200,8 +198,6 @@ def test_bad_products_are_one_sentence():
 
 
 def test_a_sample_of_overlaps_sees_what_has_mass():
-    from attnflow.plots.overlaps import LARGER_SAMPLE, SAMPLE, sampled
-
     masses = np.zeros(1000)
     masses[[3, 500, 999]] = 1.0
     chosen, weights = sampled(masses)
@@ -228,8 +224,6 @@ def test_a_flow_of_few_masses_and_many_test_particles_is_drawn():
 
 
 def test_the_top_of_a_report_says_beta_n_d_and_seed():
-    from attnflow.plots.report import headline
-
     table = {
         "tokens": {"name": "uniform", "n": 64, "seed": [0, 1, 2], "space": {"name": "sphere", "dim": 3}},
         "field": {"name": "total", "beta": 9.0, "noise": {"kappa": 0.5}},

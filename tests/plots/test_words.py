@@ -1,18 +1,14 @@
 """Labels in figures; frames where something happens; counts that flicker; size and style."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import attnflow as af
 from attnflow import plots
 from attnflow.errors import InvalidInput
-from attnflow.plots.animation import Animation
-from attnflow.plots.energy import _bridged, _runs
-from attnflow.plots.figure_data import FigureData
-from attnflow.plots.names import cluster_name
-from attnflow.plots.player import player_data
-from attnflow.plots.scenes import TokenScene
-from attnflow.plots.tree import draw_branches
+from tests.plots.flows import FigureData, player_data
 
 WORDS = [f"w{k}" for k in range(12)]
 TOKENS = af.tokens.clustered(af.Sphere(3), centres=np.eye(3)[:2], n=12, spread=0.1, seed=0)
@@ -34,34 +30,38 @@ def test_clusters_are_named_by_their_words(flow):
     assert "w0, w1, w2, w3 +2" in words
     assert "w6, w7, w8, w9 +2" in words
     assert {"w0", "w11"} & set(texts(af.plot(flow[0])))
-    assert player_data(Animation(TokenScene(FigureData.of(flow)), 2.0, 5, 300))["names"] == WORDS
+    assert player_data(plots.animate(flow, seconds=2.0, fps=5, width=300))["names"] == WORDS
     bare = af.plot(af.Tokens(TOKENS.positions))
     assert not set(texts(bare)) & set(WORDS)
 
 
-def test_a_name_is_as_long_as_it_may_be():
-    assert cluster_name(["king"]) == "king"
-    assert cluster_name(["king", "queen", "prince", "princess"], 12) == "king, queen +2"
-    assert cluster_name(["extraordinarily", "b"], 8) == "extraor… +1"
-
-
-def test_the_leaves_of_a_tree_are_words():
+@pytest.fixture(scope="module")
+def long():
+    """A long flow of three clusters of 2, 3 and 3 words."""
     centres = [[1, 0, 0], [0.6, 0.8, 0], [-0.6, 0.6, np.sqrt(0.28)]]
     many = af.tokens.clustered(af.Sphere(3), centres=centres, n=[2, 3, 3], spread=0.02, seed=0)
-    many = af.Tokens(many.positions, labels=WORDS[:8])
-    flow = af.solve_long(af.Attention(40.0), many)
-    ticks = [text.get_text() for text in plots.draw_tree(flow).axes[0].get_yticklabels()]
+    return af.solve_long(af.Attention(40.0), af.Tokens(many.positions, labels=WORDS[:8]))
+
+
+def test_a_name_is_as_long_as_it_may_be(long, faults):
+    faults.replace("labelled leaves of a tree", 1)
+    words = ["extraordinarily-long", "b", "king", "queen", "princess", "a", "c", "d"]
+    named = dataclasses.replace(long, dataset=long.dataset.assign_coords(token_label=("token", words)))
+    leaves = [text.get_text() for text in plots.draw_tree(named).axes[0].get_yticklabels()]
+    assert sorted(leaves) == ["a, c, d", "extraordinarily… +1", "king, queen +1"]
+
+
+def test_the_leaves_of_a_tree_are_words(long, faults):
+    ticks = [text.get_text() for text in plots.draw_tree(long).axes[0].get_yticklabels()]
     assert sorted(ticks) == WORDS[:8]
-    members = flow.tree.members(5)
+    members = long.tree.members(5)
     assert sorted(word for cluster in members for word in cluster) == WORDS[:8]
     assert sorted(map(len, members), reverse=True) == [len(cluster) for cluster in members]
     assert len(members) == 3
-    data = FigureData.of(flow)
-    axes = plots.plot(data).axes[0]
-    axes.clear()
-    draw_branches(axes, data, 1)
+    data = FigureData.of(long)
+    faults.replace("labelled leaves of a tree", 1)
     assert data.leaves.merges > 0
-    joined = [text.get_text() for text in axes.get_yticklabels()]
+    joined = [text.get_text() for text in plots.draw_tree(data).axes[0].get_yticklabels()]
     assert len(joined) == 8 - data.leaves.merges
     assert any(", " in text for text in joined)
 
@@ -87,8 +87,13 @@ def test_gaps_between_condensed_frames_are_bridged():
     """Gaps of at most 5 % of the axis, between condensed frames only; the edges stay open."""
     flags = np.array([False, True, False, True] + [False] * 8 + [True] * 86 + [False, True])
     expected = np.array([False, True, True, True] + [False] * 8 + [True] * 88)
-    np.testing.assert_array_equal(_bridged(flags, np.arange(100.0)), expected)
-    assert _runs(~expected) == [(0, 1), (4, 12)]
+    data = FigureData.of(af.solve(af.Attention(1.0), TOKENS, 99.0, save=99, **FAST))
+    clusters = data.clusters.assign(condensed=("time", flags), count=("time", np.full(100, 2)))
+    axes = plots.draw_energy_and_count(dataclasses.replace(data, clusters=clusters)).axes[1]
+    held = [np.isfinite(line.get_ydata()) for line in axes.lines if line.get_linewidth() == 0.6]
+    np.testing.assert_array_equal(held, [expected])
+    grey = [patch.get_extents().transformed(axes.transData.inverted()) for patch in axes.patches]
+    np.testing.assert_allclose([(box.x0, box.x1) for box in grey], [(0, 1), (4, 12)], atol=1e-9)
 
 
 def test_principal_components_are_named_with_their_shares():

@@ -18,6 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
+from attnflow.probe.networks.files import open_weights
+
 SPARE, MEMORY = 256 << 20, Path("/proc/self/statm")
 FORBIDDEN = (
     "os.system",
@@ -320,7 +322,6 @@ def mutants(wholes, seed, count):
 def main():
     from attnflow.errors import AttnflowError
     from attnflow.probe.networks import network
-    from attnflow.probe.networks.files import open_weights
 
     folder = Path(sys.argv[1])
     files = sorted(path for path in folder.iterdir() if path.is_file() and path.name != "config.json")

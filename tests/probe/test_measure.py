@@ -5,7 +5,7 @@ import pytest
 
 import attnflow as af
 from attnflow.errors import InvalidInput
-from attnflow.probe import heads, sinks, states
+from attnflow.probe import heads, states
 from tests.probe.flow_network import FlowNetwork
 
 IDS = np.random.default_rng(5).integers(0, 30, 24)
@@ -64,7 +64,7 @@ def test_the_fit_finds_the_temperature_and_the_flow(network, data):
     assert layers["beta"].values == pytest.approx(4.0, rel=EXACT)
     assert layers["beta_r2"].values == pytest.approx(1.0, abs=EXACT)
     assert (layers["beta_high"] - layers["beta_low"]).values == pytest.approx(0.0, abs=EXACT)
-    for kept in sinks.KEPT:
+    for kept in layers["kept"].values:
         one = layers.sel(kept=kept)
         assert one["alignment"].values == pytest.approx(1.0, abs=1e-7)  # of both parts; 1 - cos is the square of errors
         assert one["effective_time"].sel(part="attention").values == pytest.approx(network.step, rel=1e-8)
@@ -235,13 +235,13 @@ def test_refusals(stream):
             af.probe.measure(stream, **given)
 
 
-def test_blocks_of_states_change_nothing(monkeypatch):
+def test_blocks_of_states_change_nothing(faults):
     """Blocks of two states of five, of which the last two overlap, give the numbers of one block."""
     stream = FlowNetwork().run(IDS)
     families = ["rank", "energy", "updates"]
     whole = af.probe.measure(stream, families=families, bootstrap=0)
     assert [*map(str, states.blocks(stream))] == [f"slice(0, {stream.states}, None)"]
-    monkeypatch.setattr(states, "BLOCK", 2 * 8 * states.program_size(len(IDS)) * stream.width)
+    faults.replace("bytes of a block of states", 2 * 8 * states.program_size(len(IDS)) * stream.width)
     many = states.blocks(stream)
     assert {one.stop - one.start for one in many} == {2}
     assert sorted({k for one in many for k in range(one.start, one.stop)}) == [*range(stream.states)]

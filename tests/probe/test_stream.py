@@ -1,7 +1,6 @@
 """Streams from anywhere: arrays of other packages, files, adapters; what is refused and what is noted."""
 
 import json
-import sys
 import zipfile
 from types import SimpleNamespace
 
@@ -11,7 +10,6 @@ import pytest
 import xarray as xr
 
 import attnflow as af
-from attnflow import feasible
 from attnflow.errors import InvalidInput, MissingExtra, RunError, TooLarge
 
 RNG = np.random.default_rng(0)
@@ -169,7 +167,7 @@ def test_a_stream_without_a_checksum_is_read_and_says_so(tmp_path, ending):
     assert af.probe.Stream(HIDDEN).checked is None
 
 
-def test_bad_files_give_one_sentence(tmp_path, monkeypatch):
+def test_bad_files_give_one_sentence(tmp_path, faults):
     for name in ("none.npz", "x.npz", "x.safetensors"):
         if name != "none.npz":
             (tmp_path / name).write_bytes(b"PK\x03\x04nothing")
@@ -187,10 +185,10 @@ def test_bad_files_give_one_sentence(tmp_path, monkeypatch):
     with pytest.raises(InvalidInput, match="cannot be read as .npz"):
         af.probe.open_stream(tmp_path / "huge.npz")
     np.savez_compressed(tmp_path / "zeros.npz", hidden=np.zeros((4, 2**16, 4)))  # 8 MiB in a few kilobytes
-    with monkeypatch.context() as small:
-        small.setattr(feasible, "machine_memory", lambda: 2.0**20)
-        with pytest.raises(TooLarge, match="the arrays of the file would take 8"):
-            af.probe.open_stream(tmp_path / "zeros.npz")
+    memory = faults.replace("memory of the machine", lambda: 2.0**20)
+    with pytest.raises(TooLarge, match="the arrays of the file would take 8"):
+        af.probe.open_stream(tmp_path / "zeros.npz")
+    faults.replace("memory of the machine", memory)
     with pytest.raises(InvalidInput, match="`foo` is no option of a stream; use attention, ids, causal"):
         af.probe.open_stream(tmp_path / "other.npz", foo=1)
     with pytest.raises(InvalidInput, match=r"`path` is None; give a \.npz or \.safetensors file\."):
@@ -199,7 +197,7 @@ def test_bad_files_give_one_sentence(tmp_path, monkeypatch):
         af.probe.Stream(HIDDEN).save(tmp_path / "x.bin")
     with pytest.raises(RunError, match=r"cannot write '.*x.npz' \(there is no such folder\); give another file"):
         af.probe.Stream(HIDDEN).save(tmp_path / "none" / "x.npz")
-    monkeypatch.setitem(sys.modules, "safetensors", None)
+    faults.module("safetensors")
     with pytest.raises(MissingExtra, match=r"install `attnflow\[probe\]`"):
         af.probe.Stream(HIDDEN).save(tmp_path / "y.safetensors")
 

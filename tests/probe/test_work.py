@@ -5,13 +5,12 @@ import json
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import attnflow as af
 from attnflow import runs
-from attnflow.cli.commands import app
 from attnflow.errors import InvalidInput
 from attnflow.probe.networks import random_network
+from tests.cli.test_cli import attnflow
 from tests.probe.flow_network import FlowNetwork
 
 TEXT = "to be or not to be, that is the question"
@@ -43,9 +42,14 @@ def folder(tmp_path_factory):
 
 
 def called(arguments):
-    done = CliRunner().invoke(app, [*map(str, arguments), "--json"], catch_exceptions=False)
-    assert done.exit_code == 0
-    return json.loads(done.stdout)
+    return json.loads(attnflow(*map(str, arguments), "--json", cwd=".", check=0).stdout)
+
+
+def refused(folder, *arguments):
+    """Return what the command line says of a mistake, on one line."""
+    done = attnflow("probe", *map(str, arguments), cwd=folder)
+    assert done.returncode
+    return " ".join(done.stderr.split())
 
 
 @pytest.mark.slow
@@ -128,18 +132,14 @@ def test_refusals(tmp_path):
         (["--text", tmp_path / "none.txt"], "cannot read"),
         (["--text", wide], "has bytes that are 0"),
     ):
-        with pytest.raises(InvalidInput, match=words):
-            CliRunner().invoke(app, ["probe", "run", "random-bert", *map(str, arguments)], catch_exceptions=False)
+        assert words in refused(tmp_path, "run", "random-bert", *arguments)
     text = str(tmp_path / "text.txt")
     (tmp_path / "text.txt").write_text(TEXT)
-    with pytest.raises(InvalidInput, match="neither a file nor one of the networks"):
-        CliRunner().invoke(
-            app, ["probe", "run", "gpt-9", "--text", text, "--out", str(tmp_path / "x")], catch_exceptions=False
-        )
+    said = refused(tmp_path, "run", "gpt-9", "--text", text, "--out", "x")
+    assert "neither a file nor one of the networks" in said
     assert not (tmp_path / "x").exists()
     spec = runs.parse_spec(
         '[solve]\nuntil = 1.0\n[field]\nname = "attention"\nbeta = 1.0\n[tokens]\nname = "uniform"\nspace = { name = "sphere", dim = 2 }\nn = 3\n'
     )
     runs.execute(spec, tmp_path / "flow")
-    with pytest.raises(af.errors.RunError, match="not a probe"):
-        CliRunner().invoke(app, ["probe", "extend", str(tmp_path / "flow"), "--text", text], catch_exceptions=False)
+    assert "not a probe" in refused(tmp_path, "extend", "flow", "--text", text)

@@ -1,5 +1,6 @@
 """Examples of the reference: every public name has one, and the lines give what is written under them."""
 
+import contextlib
 import inspect
 import os
 
@@ -45,22 +46,22 @@ def shared():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("room", examples.files())
-def test_an_example_gives_what_is_written_under_it(room, tmp_path, monkeypatch):
+def test_an_example_gives_what_is_written_under_it(room, tmp_path):
     """Each starts from the lines under `## Setup`; nothing of a room is left for the next one.
 
     A process for every room would show no more: 8 CPU seconds a room, where all of them take 35 together.
     """
-    monkeypatch.chdir(tmp_path)
-    before = shared()
     _, found = examples.sections(examples.files()[room])
-    names = examples.begin(found.get(examples.SETUP, ""))
-    wrong = []
-    for name, text in found.items():
-        for source, written, now in examples.run(text, dict(names)) if name != examples.SETUP else ():
-            if not examples.same(written, now):
-                wrong.append(f"{name}: {source.strip()} gives {now}, not {written}")
+    with contextlib.chdir(tmp_path):
+        before = shared()
+        names = examples.begin(found.get(examples.SETUP, ""))
+        wrong = []
+        for name, text in found.items():
+            for source, written, now in examples.run(text, dict(names)) if name != examples.SETUP else ():
+                if not examples.same(written, now):
+                    wrong.append(f"{name}: {source.strip()} gives {now}, not {written}")
+        after = shared()
     assert wrong == []
-    after = shared()
     assert [what for what in before if after[what] != before[what]] == []
 
 

@@ -25,6 +25,7 @@ def files(check, monkeypatch):
     names = ("CHANGELOG.md", "CITATION.cff", "pyproject.toml", "README.md", "src/attnflow/__init__.py")
     found = {name: (ROOT / name).read_text() for name in names}
     monkeypatch.setattr(check, "_read", found.__getitem__)
+    monkeypatch.setattr(check, "_git", lambda *words: "src/attnflow/__init__.py")
     return found
 
 
@@ -61,8 +62,7 @@ def wheel(folder, check, files, *, description, extra=""):
     return folder / "a.whl"
 
 
-def test_metadata_and_contents_of_a_wheel(check, files, tmp_path, monkeypatch):
-    monkeypatch.setattr(check, "_git", lambda *words: "src/attnflow/__init__.py")
+def test_metadata_and_contents_of_a_wheel(check, files, tmp_path):
     shown = check.readme.absolute(files["README.md"], check.version())
     whole = wheel(tmp_path, check, files, description=shown)
     assert check.contents(whole).startswith("1 files")
