@@ -10,7 +10,8 @@ from fractions import Fraction
 import numpy as np
 
 from attnflow import certify, theory
-from attnflow.certify.balls import Ball, precision
+from attnflow.certify import Ball
+from attnflow.certify.balls import precision
 
 NEAR = 1e-12
 BETAS = (0.5, 1.0, 2.0, 5.0, 9.0, 20.0, 100.0)

@@ -7,13 +7,24 @@ import numpy as np
 import pytest
 
 import attnflow as af
-from attnflow import theory
 from attnflow.errors import InvalidInput
-from attnflow.fields import Attention, Interpolated, PerLayer, Random
-from attnflow.fields.activations import Custom, Gelu, Relu, Tanh, as_activation
-from attnflow.fields.perceptron import Composed, Perceptron, Potential
-from attnflow.observe.energy import lyapunov, total_energy
-from attnflow.theory.landscape import perceptron as closed_form
+from attnflow.fields import (
+    Attention,
+    Composed,
+    Custom,
+    Gelu,
+    Interpolated,
+    Perceptron,
+    PerLayer,
+    Potential,
+    Random,
+    Relu,
+    Tanh,
+)
+from attnflow.fields.activations import as_activation
+from attnflow.observe import total_energy
+from attnflow.observe.energy import lyapunov
+from attnflow.theory import landscape
 from tests.kit import drive
 from tests.marks import graded
 
@@ -42,9 +53,9 @@ def test_activations_against_the_closed_forms(name):
     """Values up to 450 are right to a few units in the last place; s' = sigma by automatic differentiation."""
     z, sigma = np.linspace(-30, 30, 601), as_activation(name)
     one, zero = np.ones((1, 1)), np.zeros(1)
-    np.testing.assert_allclose(sigma(z), closed_form.Landscape(one, zero, one[0], name).gradient(z[:, None])[:, 0],
+    np.testing.assert_allclose(sigma(z), landscape.Landscape(one, zero, one[0], name).gradient(z[:, None])[:, 0],
                                rtol=8 * EPS, atol=8 * EPS)  # fmt: skip
-    np.testing.assert_allclose(sigma.antiderivative(z), closed_form.Landscape(one, zero, one[0], name).potential(z[:, None]),
+    np.testing.assert_allclose(sigma.antiderivative(z), landscape.Landscape(one, zero, one[0], name).potential(z[:, None]),
                                rtol=8 * EPS, atol=8 * EPS)  # fmt: skip
     slope = af.in_float64(jax.jit(jax.vmap(jax.grad(sigma.antiderivative))))(z)
     # the derivative of s sums terms of size up to z^2 times a density, at most 1: a few eps, plus eps |z|
@@ -118,9 +129,9 @@ def test_gradient_form(name):
     # 5 terms of size up to |omega| |z| |a|, about 30
     tolerance = {"atol": 1e-13, "rtol": 0}
     np.testing.assert_allclose(found, af.in_float64(jax.jit(jax.vmap(jax.grad(field.potential))))(X), **tolerance)
-    np.testing.assert_allclose(found, closed_form.Landscape(A, B, OMEGA, name).gradient(X), **tolerance)
+    np.testing.assert_allclose(found, landscape.Landscape(A, B, OMEGA, name).gradient(X), **tolerance)
     potential = af.in_float64(jax.jit(lambda x: field.potential(x)))(X)
-    np.testing.assert_allclose(potential, closed_form.Landscape(A, B, OMEGA, name).potential(X), **tolerance)
+    np.testing.assert_allclose(potential, landscape.Landscape(A, B, OMEGA, name).potential(X), **tolerance)
     np.testing.assert_allclose(found, drive_of(Perceptron(A, B, A.T * OMEGA, name)), **tolerance)
 
 
@@ -201,8 +212,8 @@ def test_attention_and_potential_are_one_gradient_flow(name):
     gradient = af.in_float64(jax.jit(jax.grad(energy)))(X, TOKENS.masses)
     velocity = field.velocity(TOKENS, at=X)
     np.testing.assert_allclose(velocity, tangent(X, gradient / TOKENS.masses[:, None]), atol=1e-13)
-    expected = closed_form.perceptron_energy(
-        X, TOKENS.masses, beta, landscape=closed_form.Landscape(A, B, OMEGA, name)
+    expected = landscape.perceptron_energy(
+        X, TOKENS.masses, beta, landscape=landscape.Landscape(A, B, OMEGA, name)
     ) - 1 / (2 * beta)
     assert abs(total_energy(field, TOKENS) - expected) < 1e-13
     rate = np.sum(TOKENS.masses * np.sum(velocity**2, axis=1))
@@ -260,13 +271,13 @@ def test_the_energy_climbs_and_respects_the_dirac_bound(climb):
     assert np.diff(values).min() > -climb.steps["accepted"] * np.sqrt(2) * TOL * slope
     assert values[-1] > values[0] + 0.05
     angles = np.linspace(0, 2 * np.pi, 100_001)
-    top = closed_form.Landscape(*REFERENCE).potential(np.stack([np.cos(angles), np.sin(angles)], axis=1)).max()
-    bound = float(theory.landscape.dirac_bound(9.0, top)) - 1 / 18  # E0 is 1/(2 beta) more than the energy saved
+    top = landscape.Landscape(*REFERENCE).potential(np.stack([np.cos(angles), np.sin(angles)], axis=1)).max()
+    bound = float(landscape.dirac_bound(9.0, top)) - 1 / 18  # E0 is 1/(2 beta) more than the energy saved
     assert abs(bound + 1 / 18 - 0.215556) < 5e-7
     assert values.max() <= bound
     last = climb.tokens(-1)
     expected = (
-        closed_form.perceptron_energy(last.positions, last.masses, 9.0, landscape=closed_form.Landscape(*REFERENCE))
+        landscape.perceptron_energy(last.positions, last.masses, 9.0, landscape=landscape.Landscape(*REFERENCE))
         - 1 / 18
     )
     assert abs(values[-1] - expected) < 1e-14
@@ -291,8 +302,8 @@ def test_two_atoms_where_the_potential_is_largest(climb):
     for atom, where in ((angles[~left], predicted[0]), (angles[left], predicted[1])):
         assert np.abs(atom - where).max() < 8 * TOL
     assert (
-        closed_form.critical_residuals(
-            last.positions, last.masses, 9.0, landscape=closed_form.Landscape(*REFERENCE)
+        landscape.critical_residuals(
+            last.positions, last.masses, 9.0, landscape=landscape.Landscape(*REFERENCE)
         ).max()
         < 8 * TOL
     )

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import attnflow as af
-from attnflow.fields.queries import AtPoints, AtTokens, as_query
+from attnflow.fields import AtPoints, AtTokens
+from attnflow.fields.queries import as_query
 from attnflow.sums import AbstractSum, Columns, Moments, Tiled, fused
 from tests.marks import graded
 

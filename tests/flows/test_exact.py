@@ -13,11 +13,19 @@ from scipy.spatial.transform import Rotation as Turn
 import attnflow as af
 from attnflow.control import Schedule
 from attnflow.errors import InvalidInput
-from attnflow.fields import AbstractExact, Affine, Drift, Laws, MeanAttention, Pieces, ReluUnit, carry_stretching
-from attnflow.fields.queries import AtPoints
-from attnflow.fields.timed import breaks
-from attnflow.flows import AdamsBashforth, Exact
-from attnflow.flows.outcome import Ending
+from attnflow.fields import (
+    AbstractExact,
+    Affine,
+    AtPoints,
+    Drift,
+    Laws,
+    MeanAttention,
+    Pieces,
+    ReluUnit,
+    breaks,
+    carry_stretching,
+)
+from attnflow.flows import AdamsBashforth, Ending, Exact
 from attnflow.runs import execute, load_spec
 from attnflow.runs.plugins import load, words
 from tests.kit import end, frames

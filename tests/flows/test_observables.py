@@ -9,8 +9,8 @@ import pytest
 
 import attnflow as af
 from attnflow.errors import FlowFailed, InvalidInput
+from attnflow.flows import Ending
 from attnflow.flows.observables import fingerprint
-from attnflow.flows.outcome import Ending
 from attnflow.runs import ZarrSink
 from tests.marks import graded
 

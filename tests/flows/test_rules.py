@@ -14,11 +14,9 @@ from scipy.integrate import solve_ivp
 import attnflow as af
 from attnflow.errors import InvalidInput
 from attnflow.fields import Pieces
-from attnflow.flows import AdamsBashforth, Euler, Rk4
-from attnflow.flows.outcome import Ending
-from attnflow.runs import execute, load_spec, parse_spec, resume
+from attnflow.flows import AdamsBashforth, Ending, Euler, Rk4
+from attnflow.runs import ZarrSink, execute, load_spec, parse_spec, resume
 from attnflow.runs.plugins import load
-from attnflow.runs.store import ZarrSink
 from tests.kit import end, frames
 from tests.marks import graded
 

@@ -8,9 +8,10 @@ from scipy.integrate import solve_ivp
 
 import attnflow as af
 from attnflow.errors import InvalidInput
-from attnflow.fields.timed import breaks, piece
+from attnflow.fields import breaks
+from attnflow.fields.timed import piece
 from attnflow.fields.weights import Constant
-from attnflow.flows.methods.heun import Heun
+from attnflow.flows import Heun
 from tests.kit import end, frames
 from tests.marks import graded
 

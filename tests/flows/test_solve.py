@@ -13,7 +13,7 @@ import pytest
 
 import attnflow as af
 from attnflow.errors import FlowFailed, InvalidInput
-from attnflow.flows.outcome import Ending
+from attnflow.flows import Ending
 from tests.flows.fields import TRACES, Breaking, Counting, Slow
 from tests.kit import end, frames
 from tests.marks import graded

@@ -12,8 +12,8 @@ from scipy.integrate import solve_ivp
 
 import attnflow as af
 from attnflow.errors import InvalidInput, InvalidSpec
+from attnflow.flows import Ending
 from attnflow.flows.methods.solvers import solvers
-from attnflow.flows.outcome import Ending
 from attnflow.runs import execute, parse_spec
 from attnflow.runs.registry import REGISTRY
 from tests.kit import frames
@@ -104,7 +104,7 @@ def test_a_cut_leaves_no_trace(name):
 
 def test_tolerances_of_root_finders():
     """Without its own it gets those of the steps; Diffrax's default one takes many more steps and is not used."""
-    from attnflow.flows.methods.adaptive import Adaptive
+    from attnflow.flows import Adaptive
 
     def finder(given):
         return Adaptive(1e-6, 1e-7, solver=given)._solver().root_finder

@@ -11,7 +11,7 @@ import pytest
 import attnflow as af
 from attnflow import learn
 from attnflow.errors import FlowFailed, InvalidInput, MissingExtra
-from attnflow.flows.outcome import Ending
+from attnflow.flows import Ending
 from tests.learn.test_data import linear_accuracy
 
 LAYERS = 20

@@ -9,8 +9,9 @@ from scipy import special as sp
 import attnflow as af
 from attnflow import meanfield as mf
 from attnflow.errors import InvalidInput
+from attnflow.meanfield import cells_from_density, circle_cells, hand_over, zonal_cells
 from attnflow.meanfield.cells import grid
-from attnflow.meanfield.cells.grid import cells_from_density, circle_cells, hand_over, make_scheme, zonal_cells
+from attnflow.meanfield.cells.grid import make_scheme
 from attnflow.meanfield.harmonics.orthogonal import orthonormal
 from attnflow.precision import full_precision
 from tests.meanfield.test_volumes import rate

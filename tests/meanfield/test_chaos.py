@@ -15,6 +15,7 @@ from attnflow.meanfield import (
     Fluctuations,
     SphereBasis,
     ZonalBasis,
+    as_model,
     carried_noise,
     expected_distance,
     expected_observable,
@@ -30,7 +31,7 @@ from attnflow.meanfield import (
     uniform,
 )
 from attnflow.meanfield.analysis.chaos import _response, _spread, _velocity
-from attnflow.meanfield.harmonics.model import as_model, grid_positions
+from attnflow.meanfield.harmonics.model import grid_positions
 from attnflow.precision import full_precision
 from attnflow.spaces import Sphere
 from attnflow.tokens import Tokens

@@ -15,10 +15,9 @@ import attnflow as af
 from attnflow import meanfield as mf
 from attnflow import theory
 from attnflow.errors import InvalidInput
+from attnflow.meanfield import as_model, cells_from_density, circle_cells, evolve_cells, zonal_cells
 from attnflow.meanfield.cells import volumes
-from attnflow.meanfield.cells.evolve import evolve_cells
-from attnflow.meanfield.cells.grid import cells_from_density, circle_cells, make_scheme, zonal_cells
-from attnflow.meanfield.harmonics.model import as_model
+from attnflow.meanfield.cells.grid import make_scheme
 from attnflow.precision import full_precision
 
 USA0 = af.Unnormalised()

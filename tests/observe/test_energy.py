@@ -6,8 +6,8 @@ import pytest
 
 import attnflow as af
 from attnflow.errors import InvalidInput
+from attnflow.fields import AtTokens
 from attnflow.fields.base import tangent_drive
-from attnflow.fields.queries import AtTokens
 from attnflow.observe.energy import NEAR, frame, renormalised_energy
 from attnflow.tokens import Measure
 from tests.marks import graded

@@ -9,7 +9,8 @@ import pytest
 
 import attnflow as af
 from attnflow.errors import InvalidInput
-from attnflow.observe.slow_motion import slow_motion, slow_motion_along
+from attnflow.observe import slow_motion_along
+from attnflow.observe.slow_motion import slow_motion
 from tests.conftest import rotation
 
 EPS = np.finfo(float).eps

@@ -13,9 +13,9 @@ from attnflow.interrupts import interruptible, raise_if_interrupted
 from attnflow.kernels import Exponential
 from attnflow.masks import Causal, Everyone
 from attnflow.spaces import Sphere
-from attnflow.sums import Moments, Tiled, Use, Weights
+from attnflow.sums import Cutoff, Moments, Tiled, Use, Weights
 from attnflow.sums import cutoff as room
-from attnflow.sums.cutoff import Cutoff, neighbours
+from attnflow.sums.cutoff import neighbours
 from tests.conftest import rotation
 from tests.marks import graded
 from tests.sums.pairs import clouds, dense, derivatives_agree, evaluate, on_host, step_by_step

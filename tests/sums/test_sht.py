@@ -11,10 +11,10 @@ from attnflow.errors import InvalidInput, MissingExtra
 from attnflow.kernels import Exponential
 from attnflow.masks import Causal, Everyone
 from attnflow.special import truncation_degrees
-from attnflow.sums import Moments, Tiled, Weights
+from attnflow.sums import FastSphere, Moments, Tiled, Weights
 from attnflow.sums import sht as room
 from attnflow.sums.base import largest
-from attnflow.sums.sht import FastSphere, roundoff
+from attnflow.sums.sht import roundoff
 from tests.conftest import rotation
 from tests.marks import graded
 from tests.sums.pairs import clouds, dense, derivatives_agree, evaluate, numbers, on_host, unit

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attnflow.theory.uniform.norms import PLACEMENTS, norm_decay, norm_initial_rate, norm_overlap
+from attnflow.theory.uniform import norm_decay, norm_initial_rate, norm_overlap
+from attnflow.theory.uniform.norms import PLACEMENTS
 from tests.marks import graded
 
 pytestmark = pytest.mark.filterwarnings("error")
