@@ -12,19 +12,8 @@ import attnflow as af
 from attnflow.control import match_measures, shared_mass_bound
 from attnflow.errors import FlowFailed, InvalidInput
 from attnflow.transport import distance
-from tests.control.plans import (
-    NoPlan,
-    Stage,
-    caps_beside,
-    carry,
-    cut,
-    disentangle,
-    divide,
-    merged,
-    same_measure,
-    spread,
-    subset,
-)  # fmt: skip
+from tests.control import plans
+from tests.control.plans import NoPlan, Stage, merged, same_measure, subset
 from tests.history import ROOT, in_history
 from tests.outside.exact import Rotation
 
@@ -104,8 +93,8 @@ def test_equal_means_need_a_gate():
     near = near / np.linalg.norm(near, axis=1, keepdims=True)
     quarter = near @ np.array([[0.0, 1, 0], [-1, 0, 0], [0, 0, 1]])
     start = Stage((near, quarter), (np.full(60, 1 / 60),) * 2)
-    assert spread(start)[1] < 1e-12
-    stage, _, separation = disentangle(start, 0.35, np.random.default_rng(0))
+    assert plans.spread(start)[1] < 1e-12
+    stage, _, separation = plans.disentangle(start, 0.35, np.random.default_rng(0))
     assert separation > 1 / 0.35
     assert [type(field).__name__ for field, _ in stage.elements] == ["ReluUnit", "MeanAttention"]
     assert start.elements == ()
@@ -281,7 +270,7 @@ def test_hops_are_long_against_the_whole_piece(faults):
     faults.replace("path of a piece", lambda *arguments: sizes.append(arguments[-2]))
     x = np.array([[1.0, 0.0, 0.0], [0.8, 0.6, 0.0], [0.96, 0.28, 0.0]])
     with pytest.raises(NoPlan):
-        carry(SimpleNamespace(points=x), np.arange(3), x[0], -x[0], np.zeros(3, bool), None, 0.1)
+        plans.carry(SimpleNamespace(points=x), np.arange(3), x[0], -x[0], np.zeros(3, bool), None, 0.1)
     assert sizes == pytest.approx([np.arccos(0.8)] * 3)
 
 
@@ -290,11 +279,11 @@ def test_a_quarter_of_many_tokens_comes_off_in_one_cut():
     tokens = clouds(3, 1, 5, n=800, spread=0.3)[0]
     stage = Stage((np.asarray(tokens.positions),), (np.asarray(tokens.masses),))
     none, tol = np.zeros((0, 3)), 1e-4
-    caps = caps_beside(stage.points, np.random.default_rng(0))
-    wanted, off, cap = divide(stage.points, stage.masses[0], 0.25, caps, none)
+    caps = plans.caps_beside(stage.points, np.random.default_rng(0))
+    wanted, off, cap = plans.divide(stage.points, stage.masses[0], 0.25, caps, none)
     assert len(wanted) == 200
     assert off < 1e-12
-    moved, piece, _ = cut(stage, np.sort(wanted), cap[None], tol)
+    moved, piece, _ = plans.cut(stage, np.sort(wanted), cap[None], tol)
     assert np.array_equal(piece, np.sort(wanted))
     still = np.setdiff1d(np.arange(800), wanted)
     assert np.abs(moved.points[still] - stage.points[still]).max() < 1e-9 + tol

@@ -8,22 +8,8 @@ import pytest
 
 import attnflow as af
 from attnflow.errors import InvalidInput
-from attnflow.fields import (
-    Attention,
-    Composed,
-    Custom,
-    Gelu,
-    Interpolated,
-    Perceptron,
-    PerLayer,
-    Potential,
-    Random,
-    Relu,
-    Tanh,
-)
-from attnflow.fields.activations import as_activation
+from attnflow.fields import Custom, Gelu, Interpolated, Perceptron, PerLayer, Potential, Random, Relu, Tanh
 from attnflow.observe import total_energy
-from attnflow.observe.energy import lyapunov
 from attnflow.theory import landscape
 from tests.kit import drive
 from tests.marks import graded
@@ -48,10 +34,14 @@ def tangent(x, v):
     return v - np.sum(x * v, axis=1, keepdims=True) * x
 
 
+def activation(name):
+    return Perceptron(A, B, A.T, name).activation
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_activations_against_the_closed_forms(name):
     """Values up to 450 are right to a few units in the last place; s' = sigma by automatic differentiation."""
-    z, sigma = np.linspace(-30, 30, 601), as_activation(name)
+    z, sigma = np.linspace(-30, 30, 601), activation(name)
     one, zero = np.ones((1, 1)), np.zeros(1)
     np.testing.assert_allclose(sigma(z), landscape.Landscape(one, zero, one[0], name).gradient(z[:, None])[:, 0],
                                rtol=8 * EPS, atol=8 * EPS)  # fmt: skip
@@ -75,15 +65,15 @@ def test_log_cosh_is_finite_far_out_and_smooth_at_zero():
 
 
 def test_as_activation():
-    assert as_activation("gelu") == Gelu()
-    sine = as_activation(jnp.sin)
+    assert activation("gelu") == Gelu()
+    sine = activation(jnp.sin)
     np.testing.assert_allclose(sine(np.array([0.3])), np.sin(0.3), rtol=4 * EPS)
-    assert as_activation(sine) is sine
+    assert activation(sine) is sine
     with pytest.raises(InvalidInput, match="antiderivative is not known"):
         Custom(jnp.sin).antiderivative(0.0)
     for wrong in ("swish", 3.0):
         with pytest.raises(InvalidInput, match="`activation` is"):
-            as_activation(wrong)
+            activation(wrong)
 
 
 def test_perceptron_is_its_formula():
@@ -152,18 +142,18 @@ def test_composed_is_the_perceptron_of_the_attention():
     m = TOKENS.masses
     weights = m * np.exp(2.0 * (X @ X.T))
     mean = (weights / weights.sum(1, keepdims=True)) @ X
-    one = Composed(outer, af.Attention(2.0))
+    one = af.Composed(outer, af.Attention(2.0))
     np.testing.assert_allclose(drive_of(one), np.tanh(mean @ A.T + B) @ A, atol=1e-14)
     values = RNG.standard_normal((2, 3, 3))
-    two = drive_of(Composed(outer, Attention(2.0, value=values)))
+    two = drive_of(af.Composed(outer, af.Attention(2.0, value=values)))
     np.testing.assert_allclose(two, np.tanh(mean @ values.mean(0).T @ A.T + B) @ A, atol=1e-14)
     standard = drive_of(af.Attention(2.0) + outer)
     np.testing.assert_allclose(standard, mean + np.tanh(X @ A.T + B) @ A, atol=1e-14)
-    causal = Composed(outer, af.Attention(2.0, mask=af.Causal()))
+    causal = af.Composed(outer, af.Attention(2.0, mask=af.Causal()))
     assert one.laws.exchangeable
     assert not causal.laws.exchangeable
     with pytest.raises(InvalidInput, match="`query` has shape"):
-        Composed(outer, af.Attention(1.0, query=np.ones((2, 5)))).check(TOKENS)
+        af.Composed(outer, af.Attention(1.0, query=np.ones((2, 5)))).check(TOKENS)
 
 
 def test_batches_and_derivatives():
@@ -208,8 +198,7 @@ def test_attention_and_potential_are_one_gradient_flow(name):
     field = af.Attention(beta, normaliser=USA0) + Potential(A[:2], B[:2], OMEGA[:2], name) + Potential(
         A[2:], B[2:], OMEGA[2:], name
     )  # fmt: skip
-    energy = lyapunov(field, TOKENS)
-    gradient = af.in_float64(jax.jit(jax.grad(energy)))(X, TOKENS.masses)
+    gradient = af.in_float64(jax.jit(jax.grad(lambda x: total_energy(field, TOKENS.moved(x)))))(X)
     velocity = field.velocity(TOKENS, at=X)
     np.testing.assert_allclose(velocity, tangent(X, gradient / TOKENS.masses[:, None]), atol=1e-13)
     expected = landscape.perceptron_energy(
@@ -228,13 +217,13 @@ def test_fields_without_an_energy():
         plain + plain + potential,
         plain + Perceptron(A, B, A.T),
         af.Attention(3.0, normaliser=USA0, value=-np.eye(3)) + potential,
-        Composed(Perceptron(A, B, A.T), plain),
+        af.Composed(Perceptron(A, B, A.T), plain),
     ):
-        assert lyapunov(field, TOKENS) is None
         with pytest.raises(InvalidInput, match="no energy"):
             total_energy(field, TOKENS)
     flat = af.Tokens(X, space=af.Euclidean(3))
-    assert lyapunov(plain + potential, flat) is None
+    with pytest.raises(InvalidInput, match="Euclidean"):
+        total_energy(plain + potential, flat)
     with pytest.raises(InvalidInput, match="the field of one member"):
         total_energy(af.Attention(af.Along("beta", [1.0, 2.0])), TOKENS)
     assert total_energy(af.Attention(3.0), TOKENS) == af.observe.energy(TOKENS, 3.0)
@@ -302,8 +291,6 @@ def test_two_atoms_where_the_potential_is_largest(climb):
     for atom, where in ((angles[~left], predicted[0]), (angles[left], predicted[1])):
         assert np.abs(atom - where).max() < 8 * TOL
     assert (
-        landscape.critical_residuals(
-            last.positions, last.masses, 9.0, landscape=landscape.Landscape(*REFERENCE)
-        ).max()
+        landscape.critical_residuals(last.positions, last.masses, 9.0, landscape=landscape.Landscape(*REFERENCE)).max()
         < 8 * TOL
     )

@@ -152,7 +152,9 @@ def test_the_speed_is_that_of_attention(beta, n, overlap, model):
 
 def test_closed_forms_and_limits():
     t = np.array([[0.0, 1.0], [3.0, 10.0]])
-    np.testing.assert_allclose(uniform.equiangular_overlap(t, 0.0, 8), np.expm1(2 * t) / (np.exp(2 * t) + 7), atol=1e-14)
+    np.testing.assert_allclose(
+        uniform.equiangular_overlap(t, 0.0, 8), np.expm1(2 * t) / (np.exp(2 * t) + 7), atol=1e-14
+    )
     # beta = 0 is approached, and all clocks agree there
     for model in ("SA", "USA0", "USA"):
         exact = np.log((1 + 7 * 0.6) / 0.4) / 2

@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attnflow.theory.uniform import norm_decay, norm_initial_rate, norm_overlap
-from attnflow.theory.uniform.norms import PLACEMENTS
 from tests.marks import graded
 
 pytestmark = pytest.mark.filterwarnings("error")
 TIMES = np.array([0.5, 1, 2, 5, 20])
+PLACEMENTS = norm_overlap.domain["placement"].words
 
 
 @pytest.mark.parametrize(

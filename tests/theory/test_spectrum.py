@@ -215,9 +215,13 @@ def test_printed_ring_rates():
         landscape.ring_growth_rates(5.0, 6, model="USA"), [6.775527500, 19.970983308, 26.397649564], rtol=1e-9
     )
     np.testing.assert_allclose(
-        landscape.ring_growth_rates(5.0, 8, k=[1, 2, 3], model="USA"), [5.796281014, 17.903400463, 27.513888885], rtol=1e-9
+        landscape.ring_growth_rates(5.0, 8, k=[1, 2, 3], model="USA"),
+        [5.796281014, 17.903400463, 27.513888885],
+        rtol=1e-9,
     )
-    np.testing.assert_allclose(landscape.ring_growth_rates(20.0, 4, model="USA0"), [2.061154e-8, 4.122307e-8], rtol=3e-7)
+    np.testing.assert_allclose(
+        landscape.ring_growth_rates(20.0, 4, model="USA0"), [2.061154e-8, 4.122307e-8], rtol=3e-7
+    )
     np.testing.assert_allclose(landscape.escape_rate(20.0, 4, model="USA0"), 4.122307e-8, rtol=2e-7)
 
 
@@ -271,7 +275,9 @@ def test_log_escape_rate_is_the_largest_at_any_beta(n):
 def test_ring_limits():
     # many tokens: the continuum
     k = np.arange(1, 8)
-    np.testing.assert_allclose(landscape.ring_growth_rates(9.0, 1000, k=k), uniform.growth_rates(9.0, 2, k=k), rtol=1e-12)
+    np.testing.assert_allclose(
+        landscape.ring_growth_rates(9.0, 1000, k=k), uniform.growth_rates(9.0, 2, k=k), rtol=1e-12
+    )
     # few clusters: nearest neighbours alone; the next ones are smaller by e^{-beta (cos a - cos 2a)}
     for n, beta in [(4, 60.0), (5, 90.0), (6, 150.0)]:
         a = 2 * np.pi / n
