@@ -26,7 +26,24 @@ POINTS = {
     "resamples of texts": ("attnflow.experiments.kit.trained", "RESAMPLES"),
     "texts measured together": ("attnflow.experiments.kit.trained", "GROUP"),
     "space on a disk": ("shutil", "disk_usage"),
+    # certify
+    "defect of a tube": ("attnflow.certify.tubes", "defect_size"),
+    "growth of errors in a tube": ("attnflow.certify.tubes", "log_norm"),
+    "order of a tube": ("attnflow.certify.circle_flows", "_order"),
+    # control
+    "amplification of an expansion": ("attnflow.control.sphere", "expansion"),
+    "delivery of tokens by gates": ("attnflow.control.sphere", "_deliver"),
+    "free point of a sphere": ("attnflow.control.sphere", "free_point"),
+    "path of a piece": ("attnflow.control.planner", "_path"),
+    "plan on the sphere": ("attnflow.control.sphere:SpherePlanner", "plan"),
+    "replay of a schedule": ("attnflow.control.search", "solve"),
+    # decoders
+    "pairs of a batch of prompts": ("attnflow.decoders.retrieval", "PAIRS"),
+    # fields
+    "inverse moments of a gate": ("attnflow.fields.exact.gates", "inverse_moments"),
+    "prepared attention": ("attnflow.fields:Attention", "prepare"),
     # flows
+    "beginning of a flow": ("attnflow.flows.particles", "_begin"),
     "first slice": ("attnflow.flows.particles", "FIRST_SLICE"),
     "force between clusters": ("attnflow.flows.longtime.integrator", "force"),
     "seconds of a slice": ("attnflow.flows.particles", "SECONDS"),
@@ -54,6 +71,35 @@ POINTS = {
     # tokens
     "read tokens": ("attnflow.tokens.files", "read_tokens"),
     "read tokens of a specification": ("attnflow.runs.token_files", "read_tokens"),
+    "frames of a chunk": ("attnflow.flows.solve", "MOST"),
+    "modules of the heartbeat": ("attnflow.flows.heartbeat", "importlib"),
+    "seconds before the heartbeat": ("attnflow.flows.heartbeat", "AFTER"),
+    "seconds between heartbeats": ("attnflow.flows.heartbeat", "EVERY"),
+    "seconds of a slice": ("attnflow.flows.particles", "SECONDS"),
+    "slots of clusters": ("attnflow.flows.longtime.stepper", "SLOTS"),
+    "system of the heartbeat": ("attnflow.flows.heartbeat", "sys"),
+    # mean fields
+    "advection of cells": ("attnflow.meanfield.cells.volumes", "advect"),
+    # observables
+    "centres of clusters": ("attnflow.observe.clusters", "_described"),
+    "largest block of slow motion": ("attnflow.observe.slow_motion", "LARGEST_BLOCK"),
+    "pairs of doubtful cells": ("attnflow.observe.linked", "BATCH"),
+    "pairs of points for a tree": ("attnflow.observe.linked", "LARGE"),
+    # random layers
+    "carried labels": ("attnflow.random_layers.conditional", "_carried"),
+    "memory of paths under boosts": ("attnflow.random_layers.boosts", "require_memory"),
+    "seconds of a slice of layers": ("attnflow.random_layers.layer_stepper", "SLICE"),
+    # runs
+    "commit to a folder": ("attnflow.runs:ZarrSink", "commit"),
+    # sums
+    "backend of a computation": ("jax", "default_backend"),
+    "bound of round-off": ("attnflow.sums:FastSphere", "rounding"),
+    "products of a tile of neighbours": ("attnflow.sums.cutoff", "PRODUCT"),
+    "sums over neighbours": ("attnflow.sums.cutoff", "_sums"),
+    "sums of the fused kernel": ("attnflow.sums.fused", "_sums"),
+    "tile of neighbours": ("attnflow.sums.cutoff", "TILE"),
+    # text
+    "words of a dense factorisation": ("attnflow.text.cooccurrence", "DENSE"),
 }
 """Name of every point -> (module or class in a module, attribute)."""
 
@@ -86,6 +132,10 @@ class Faults:
             return original(*arguments, **keywords)
 
         original = self.replace(point, failing)
+
+    def uninstall(self, package):
+        """Let the import of a package fail, as where it is not installed."""
+        self.monkeypatch.setitem(sys.modules, package, None)
 
     def calls(self, point):
         """Watch a point, which goes on to work; return the growing list of (arguments, keywords) of its calls."""

@@ -7,6 +7,7 @@ that tests change go through `tests/faults.py`; lines with `monkeypatch` elsewhe
 
 import argparse
 import ast
+import importlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,6 +38,9 @@ def imported_modules(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def _is_module(name: str) -> bool:
+    parent, _, last = name.rpartition(".")
+    if last in getattr(importlib.import_module(parent), "__all__", ()):  # a public name that a file behind it has, too
+        return False
     path = PACKAGE.parent.joinpath(*name.split("."))
     return path.with_suffix(".py").exists() or path.is_dir()
 

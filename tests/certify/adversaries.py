@@ -7,7 +7,7 @@ mutated checkers of mutants.py they show what every line of the checker is for.
 import math
 from typing import Any
 
-from attnflow.certify.checking.words import statement
+from tests.certify.false import statement
 
 PI, THIRD = math.pi, 2 * math.pi / 3
 EMPTY = {"format": 1, "assumes": [], "enclosures": {}}

@@ -13,9 +13,10 @@ from typing import Any
 from mpmath import iv
 from mpmath.libmp import libmpf
 
-from attnflow.certify import checking
+from attnflow import certify
 
-FOLDER = Path(checking.__file__).parent
+CHECKER = "attnflow.certify.checking"
+FOLDER = Path(certify.__file__).parent / "checking"
 ORDER = ("integers", "words", "reading", "forms", "flows", "lists", "orbits")
 LEAVES = ("forms", "flows", "lists", "orbits")
 """Modules from which no other takes a name as it is made: a function with other text can be put into them afterwards."""
@@ -29,7 +30,7 @@ MADE: dict[tuple[str, str, str], ModuleType] = {}
 
 @cache
 def _code(name: str, source: str) -> Any:
-    return compile(source.replace(checking.__name__, PACKAGE), f"{PACKAGE}/{name}.py", "exec")
+    return compile(source.replace(CHECKER, PACKAGE), f"{PACKAGE}/{name}.py", "exec")
 
 
 @cache

@@ -2,13 +2,13 @@
 
 import itertools
 
+import flint
 import mpmath
 import numpy as np
 import pytest
 
 from attnflow import certify
-from attnflow.certify import circle_flows, tubes
-from attnflow.certify.balls import flint, precision
+from attnflow.certify.tubes import Setting, Tube, advance, log_norm
 from attnflow.errors import InvalidInput
 from tests.certify import reference
 from tests.certify.false import changed
@@ -18,11 +18,11 @@ START = [0.3, 2.0, 4.5]
 
 def tube(angles, beta, until, *, masses=None, model="SA", digits=14, ball=0.0, order=None, tol=None):
     """The last tube of a flow: exact centres as numbers of mpmath, and the radius."""
-    with precision(64 + 5 * digits):
-        arb = flint().arb
-        setting = tubes.Setting.of(beta, np.array(masses or [1.0] * len(angles)), model)
-        found = tubes.Tube([0.0], [arb(float(t)) for t in angles], arb(ball), [ball])
-        for _ in tubes.advance(setting, found, until, order or digits, tol or 10.0**-digits):
+    with flint.ctx.workprec(64 + 5 * digits):
+        arb = flint.arb
+        setting = Setting.of(beta, np.array(masses or [1.0] * len(angles)), model)
+        found = Tube([0.0], [arb(float(t)) for t in angles], arb(ball), [ball])
+        for _ in advance(setting, found, until, order or digits, tol or 10.0**-digits):
             pass
         with mpmath.workdps(60):
             return [mpmath.mpf(c.str(50, radius=False)) for c in found.centre], found.errors[-1]
@@ -73,9 +73,9 @@ def test_every_corner_of_a_ball_stays_inside_and_the_checker_agrees():
         assert not certify.check(changed(one, change)).confirmed
 
 
-def test_a_wrong_growth_of_errors_is_caught(monkeypatch):
+def test_a_wrong_growth_of_errors_is_caught(faults):
     """Without growth the tube keeps its radius, and corners of the ball leave it: START repels two of its tokens."""
-    monkeypatch.setattr(tubes, "log_norm", lambda setting, places, error: flint().arb(0))
+    faults.replace("growth of errors in a tube", lambda setting, places, error: flint.arb(0))
     found = certify.circle_flow([0.0, 1.4, 2.8], 4.0, 4.0, ball=1e-3)
     assert not certify.check(found).confirmed
     end, radius = np.array(found.claims["end"]), found.claims["radius"]
@@ -83,14 +83,13 @@ def test_a_wrong_growth_of_errors_is_caught(monkeypatch):
     assert np.abs(np.array(exact, dtype=float) - end).max() > radius
 
 
-def test_a_wrong_defect_is_caught(monkeypatch):
+def test_a_wrong_defect_is_caught(faults):
     """Without the last coefficient the tube is thinner than the error of the polynomial."""
-    whole = tubes.defect_size
-    monkeypatch.setattr(tubes, "defect_size", lambda defect, last, h: whole(defect, [flint().arb(0) for _ in last], h))
+    whole = faults.replace("defect of a tube", lambda defect, last, h: whole(defect, [flint.arb(0) for _ in last], h))
     centre, radius = tube(START, 2.0, 1.0, order=6, tol=1e-12)
     exact, _ = reference.flow(START, 2.0, 1.0, steps=4, rows=8, digits=30)
     assert max(abs(a - b) for a, b in zip(centre, exact, strict=True)) > radius
-    monkeypatch.setattr(circle_flows, "_order", lambda digits, ball: 4)
+    faults.replace("order of a tube", lambda digits, ball: 4)
     found = certify.circle_flow(START, 2.0, 1.0)
     assert not certify.check(found).confirmed
 
@@ -113,10 +112,10 @@ def test_the_bound_of_growth_is_that_of_the_jacobian():
         )
         off = jacobian - np.diag(np.diag(jacobian))
         norm = (np.diag(jacobian) + np.abs(off).sum(axis=1)).max()
-        with precision(100):
-            arb = flint().arb
-            setting = tubes.Setting.of(beta, masses, model)
-            bound = float(tubes.log_norm(setting, [arb(float(t)) for t in theta], arb(0)))
+        with flint.ctx.workprec(100):
+            arb = flint.arb
+            setting = Setting.of(beta, masses, model)
+            bound = float(log_norm(setting, [arb(float(t)) for t in theta], arb(0)))
         assert abs(bound - norm) < 1e-6
 
 

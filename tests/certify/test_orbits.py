@@ -155,8 +155,8 @@ def test_the_checker_needs_neither_flint_nor_the_search(tmp_path):
     assert json.loads(run(code, str(path)).stdout)["confirmed"] is False
 
 
-def test_without_flint_one_sentence(monkeypatch):
-    monkeypatch.setitem(sys.modules, "flint", None)
+def test_without_flint_one_sentence(faults):
+    faults.uninstall("flint")
     with pytest.raises(MissingExtra, match=r"^proofs need python-flint; install `attnflow\[certify\]`\.$"):
         certify.equilibrium(CUBE, 1.0)
 

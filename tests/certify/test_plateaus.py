@@ -1,7 +1,6 @@
 """Proved lifetimes beside the plateaus of long flows: below what is computed, on every clock; no cost without FLINT."""
 
 import math
-import sys
 
 import numpy as np
 import pytest
@@ -48,14 +47,14 @@ def test_the_clock_of_the_field_counts(flow):
     assert (softmax["log_proved"].values < softmax["log_end"].values).all()
 
 
-def test_reports_print_the_bound_or_say_what_it_takes(flow, monkeypatch):
+def test_reports_print_the_bound_or_say_what_it_takes(flow, faults):
     account = af.plots.account(flow)
     assert [row["log_proved"] for row in account.summary["plateaus"]] == certify.plateaus(flow)[
         "log_proved"
     ].values.tolist()
     assert "apart until" in account.after[1]
     assert "comparison of caps" in account.after[2]
-    monkeypatch.setitem(sys.modules, "flint", None)
+    faults.uninstall("flint")
     account = af.plots.account(flow)
     assert all("log_proved" not in row for row in account.summary["plateaus"])
     assert "apart until" not in account.after[1]

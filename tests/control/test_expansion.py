@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 
 import attnflow as af
-from attnflow.control import match_measures, sphere
-from attnflow.control.distances import angles
-from attnflow.control.sphere import SpherePlanner, amplification, clouds_apart, expansion
-from attnflow.control.stage import NoPlan, Stage
+from attnflow.control import match_measures
 from attnflow.errors import InvalidInput
 from attnflow.fields import MeanAttention
 from attnflow.runs import parse_spec
+from tests.control.plans import NoPlan, SpherePlanner, Stage, amplification, clouds_apart, expansion
 from tests.control.test_matching import E, atoms, circle_instance, clouds
 from tests.runs.kinds import of
 
@@ -45,7 +43,7 @@ def test_atoms_of_two_targets_side_by_side():
     plan = SpherePlanner(start, targets, 1e-3 / 16, expand=True).plan(0, np.random.default_rng(0))
     assert plan.amplification > 1
     for cloud, one in zip(plan.stage.clouds, targets, strict=True):
-        near = angles(cloud, one.positions)
+        near = af.Sphere(3).distance(cloud[:, None], one.positions[None])
         assert near.min(axis=1).max() < 1e-3 / 8
         assert np.bincount(near.argmin(axis=1)).tolist() == [15] * 4
     goals, back, _ = expansion(targets[:1] * 2, 0.35, np.random.default_rng(0))
@@ -107,7 +105,7 @@ def test_too_much_amplification():
     assert caught.value.advice == "give a larger `tol`, or leave `expand` out"
 
 
-def test_gates_arrive_closer_by_the_amplification(monkeypatch):
+def test_gates_arrive_closer_by_the_amplification(faults):
     """Without amplification, as for errors that shrink, they arrive within the tolerance that was asked for."""
     targets, seen = atoms(3, 2, 4, 50), []
 
@@ -115,10 +113,10 @@ def test_gates_arrive_closer_by_the_amplification(monkeypatch):
         seen.append((goals, tol))
         return stage
 
-    monkeypatch.setattr(sphere, "_deliver", deliver)
+    faults.replace("delivery of tokens by gates", deliver)
     start = Stage(tuple(one.positions for one in targets), tuple(one.masses for one in targets))
     for grows in (50.0, 1.0):
-        monkeypatch.setattr(sphere, "expansion", lambda *_, grows=grows: (targets[::-1], [], grows))
+        faults.replace("amplification of an expansion", lambda *_, grows=grows: (targets[::-1], [], grows))
         plan = SpherePlanner(start, targets, 1e-4, expand=True).plan(0, np.random.default_rng(0))
         assert plan.amplification == grows
     assert [tol for _, tol in seen] == [1e-4 / 50, 1e-4]

@@ -13,7 +13,7 @@ from scipy.integrate import solve_ivp
 import attnflow as af
 from attnflow.control import Schedule
 from attnflow.fields import ReluUnit
-from attnflow.fields.exact import gates
+from attnflow.fields.exact.gates import gate_flow
 from tests.control import gates_reference as reference
 from tests.marks import graded
 
@@ -45,7 +45,7 @@ def expected():
 
 def pushed(arrays):
     def one(x, w, a, b, h):
-        end, log_det = gates.gate_flow(x[None], w, a, b, h)
+        end, log_det = gate_flow(x[None], w, a, b, h)
         return end[0], log_det[0]
 
     return [np.asarray(v, float) for v in af.in_float64(jax.jit(jax.vmap(one)))(*arrays)]
@@ -70,15 +70,14 @@ def test_near_the_degenerate_family():
     assert np.mean(FEW * eps * of_log < 1e-12) > 0.6
 
 
-def test_a_wrong_formula_is_seen(monkeypatch):
+def test_a_wrong_formula_is_seen(faults):
     """Without its first two forms the integral of t/P loses digits near the family."""
-    moments = gates.inverse_moments
 
     def mutated(start, slope, curve, end, square):
         first, _ = moments(start, slope, curve, end, square)
         return first, (jnp.log(end / start) - slope * first) / jnp.where(curve == 0, 1.0, 2 * curve)
 
-    monkeypatch.setattr(gates, "inverse_moments", mutated)
+    moments = faults.replace("inverse moments of a gate", mutated)
     names, arrays = inputs()
     parts = np.maximum(*excess(arrays, np.finfo(float).eps))
     wrong = {name for name, part in zip(names, parts, strict=True) if part > 1e3}
@@ -182,7 +181,7 @@ def near_the_family():
 
 def along_the_line(s, a, b, h):
     e, x, _ = near_the_family()
-    end, log_det = gates.gate_flow(x[None], e, a + s * LINE[0], b + s * LINE[1], h + s * LINE[2])
+    end, log_det = gate_flow(x[None], e, a + s * LINE[0], b + s * LINE[1], h + s * LINE[2])
     return jnp.append(end[0], log_det[0])
 
 

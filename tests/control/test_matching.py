@@ -9,14 +9,12 @@ import numpy as np
 import pytest
 
 import attnflow as af
-from attnflow.control import match_measures, planner, shared_mass_bound, sphere
-from attnflow.control.distances import angles
-from attnflow.control.division import merged, same_measure, subset
-from attnflow.control.sphere import disentangle, spread
-from attnflow.control.stage import NoPlan, Stage
+from attnflow.control import match_measures, shared_mass_bound
 from attnflow.errors import FlowFailed, InvalidInput
-from attnflow.runs.plugins import load
 from attnflow.transport import distance
+from tests.control import plans
+from tests.control.plans import NoPlan, Stage, merged, same_measure, subset
+from tests.outside.exact import Rotation
 
 
 def clouds(d, count, seed, n=60, spread=0.8):
@@ -94,8 +92,8 @@ def test_equal_means_need_a_gate():
     near = near / np.linalg.norm(near, axis=1, keepdims=True)
     quarter = near @ np.array([[0.0, 1, 0], [-1, 0, 0], [0, 0, 1]])
     start = Stage((near, quarter), (np.full(60, 1 / 60),) * 2)
-    assert spread(start)[1] < 1e-12
-    stage, _, separation = disentangle(start, 0.35, np.random.default_rng(0))
+    assert plans.spread(start)[1] < 1e-12
+    stage, _, separation = plans.disentangle(start, 0.35, np.random.default_rng(0))
     assert separation > 1 / 0.35
     assert [type(field).__name__ for field, _ in stage.elements] == ["ReluUnit", "MeanAttention"]
     assert start.elements == ()
@@ -105,9 +103,8 @@ def test_equal_means_need_a_gate():
 @pytest.mark.parametrize("layer", [None, 0.01])
 def test_an_element_of_a_file_moves_a_stage(layer):
     """Exactly, or in 60 layers of h = 0.01, each of which lengthens x by up to h^2/2 across the axis; none changes."""
-    turn = load([Path(__file__).parent.parent / "outside" / "exact.py"]).words("field")["rotation"]
     start = Stage(tuple(c.positions for c in clouds(3, 2, 0)), (np.full(60, 1 / 60),) * 2, layer)
-    after = start.then(turn([0.0, 0.0, 2.0]), 0.3)
+    after = start.then(Rotation([0.0, 0.0, 2.0]), 0.3)
     c, s = np.cos(0.6), np.sin(0.6)
     np.testing.assert_allclose(
         after.points, start.points @ np.array([[c, s, 0], [-s, c, 0], [0, 0, 1]]), atol=1e-14 if layer is None else 3e-3
@@ -157,7 +154,7 @@ def test_masses_that_add_up():
         [af.Tokens(x, masses=mass)], [af.Tokens(E[:2], masses=[mass[chosen].sum(), mass[~chosen].sum()])]
     )
     assert match.w2.max() < 1e-3
-    near = angles(match(af.Tokens(x, masses=mass)).positions, E[:2])[:, 0] < 0.1
+    near = af.Sphere(3).distance(match(af.Tokens(x, masses=mass)).positions, E[:1]) < 0.1
     assert np.array_equal(near, chosen)
     with pytest.raises(FlowFailed, match=r"add up to that of an atom, 0\.5: the nearest sum is off by 0\.0"):
         match_measures([af.Tokens(x, masses=mass)], [af.Tokens(E[:2])])
@@ -186,8 +183,8 @@ def test_measures_without_repetition():
     assert not same_measure(af.Tokens(x), af.Tokens(E))
 
 
-def test_no_free_point(monkeypatch):
-    monkeypatch.setattr(sphere, "free_point", lambda points, rng: (np.eye(3)[0], 1e-4))
+def test_no_free_point(faults):
+    faults.replace("free point of a sphere", lambda points, rng: (np.eye(3)[0], 1e-4))
     with pytest.raises(InvalidInput, match="no free point"):
         match_measures(clouds(3, 2, 0), atoms(3, 2, 1, 0))
 
@@ -252,13 +249,13 @@ def test_refusals(make, words):
     assert "\n" not in str(caught.value)
 
 
-def test_hops_are_long_against_the_whole_piece(monkeypatch):
+def test_hops_are_long_against_the_whole_piece(faults):
     """What a path is told is the largest distance of a token of the piece from where the path begins."""
     sizes = []
-    monkeypatch.setattr(planner, "_path", lambda *given: sizes.append(given[-2]))
+    faults.replace("path of a piece", lambda *arguments: sizes.append(arguments[-2]))
     x = np.array([[1.0, 0.0, 0.0], [0.8, 0.6, 0.0], [0.96, 0.28, 0.0]])
     with pytest.raises(NoPlan):
-        planner.carry(SimpleNamespace(points=x), np.arange(3), x[0], -x[0], np.zeros(3, bool), None, 0.1)
+        plans.carry(SimpleNamespace(points=x), np.arange(3), x[0], -x[0], np.zeros(3, bool), None, 0.1)
     assert sizes == pytest.approx([np.arccos(0.8)] * 3)
 
 
@@ -267,11 +264,11 @@ def test_a_quarter_of_many_tokens_comes_off_in_one_cut():
     tokens = clouds(3, 1, 5, n=800, spread=0.3)[0]
     stage = Stage((np.asarray(tokens.positions),), (np.asarray(tokens.masses),))
     none, tol = np.zeros((0, 3)), 1e-4
-    caps = planner.caps_beside(stage.points, np.random.default_rng(0))
-    wanted, off, cap = planner.divide(stage.points, stage.masses[0], 0.25, caps, none)
+    caps = plans.caps_beside(stage.points, np.random.default_rng(0))
+    wanted, off, cap = plans.divide(stage.points, stage.masses[0], 0.25, caps, none)
     assert len(wanted) == 200
     assert off < 1e-12
-    moved, piece, _ = planner.cut(stage, np.sort(wanted), cap[None], tol)
+    moved, piece, _ = plans.cut(stage, np.sort(wanted), cap[None], tol)
     assert np.array_equal(piece, np.sort(wanted))
     still = np.setdiff1d(np.arange(800), wanted)
     assert np.abs(moved.points[still] - stage.points[still]).max() < 1e-9 + tol

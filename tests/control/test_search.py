@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 import attnflow as af
-from attnflow.control import Matching, load, match_measures, save, search, sphere
-from attnflow.control.stage import NoPlan
+from attnflow.control import Matching, load, match_measures, save, search
 from attnflow.errors import FlowFailed, InvalidInput
 from attnflow.flows import Ending
 from attnflow.runs import execute, open_run, parse_spec, resume
+from tests.control.plans import NoPlan
+from tests.control.test_matching import atoms, clouds
 from tests.marks import graded
 from tests.runs.kinds import after, carried_out, of, press, same
 
@@ -55,11 +56,8 @@ def test_a_try_that_is_cut_short_is_made_again(calls):
     same(part.continued().dataset, carried_out(work).dataset)
 
 
-def test_a_search_without_success_says_what_it_reached(tmp_path, monkeypatch):
-    def nothing(*_):
-        raise NoPlan("no path")
-
-    monkeypatch.setattr(sphere.SpherePlanner, "plan", nothing)
+def test_a_search_without_success_says_what_it_reached(tmp_path, faults):
+    faults.fail("plan on the sphere", NoPlan("no path"))
     spec = of("match_measures")
     words = r"no schedule was found in 8 tries \(last: no path\); give tokens"
     with pytest.raises(FlowFailed, match=words) as caught:
@@ -86,11 +84,11 @@ def test_random_numbers_go_on_from_their_words():
     np.testing.assert_array_equal(again.standard_normal(5), rng.standard_normal(5))
 
 
-def test_a_replay_by_layers_that_is_interrupted_counts_for_nothing(monkeypatch):
+def test_a_replay_by_layers_that_is_interrupted_counts_for_nothing(faults):
     cut = types.SimpleNamespace(outcome=types.SimpleNamespace(ending=Ending.INTERRUPTED))
-    monkeypatch.setattr(search, "solve", lambda *_, **__: cut)
-    with pytest.raises(KeyboardInterrupt):
-        search.replay(types.SimpleNamespace(field=None, duration=1.0), 0.25, None)
+    faults.replace("replay of a schedule", lambda *_, **__: cut)
+    match = match_measures(clouds(3, 2, 8), atoms(3, 2, 1, 8), layer=0.25)
+    assert (match.outcome.ending, match.tries) == (Ending.INTERRUPTED, 0)
 
 
 def test_lists_of_tokens_in_a_specification():

@@ -6,7 +6,7 @@ from scipy import linalg
 from scipy import special as sp
 
 import attnflow as af
-from attnflow.decoders import RetrievalProfile, retrieval, retrieval_profile, uniform_prompts
+from attnflow.decoders import RetrievalProfile, retrieval_profile, uniform_prompts
 from attnflow.errors import InvalidInput
 from tests.marks import graded
 
@@ -21,26 +21,57 @@ def closure(n, rate, until, slope, dilution=0.0):
     return n * linalg.expm(rate * until * weights)[-1, :-1]
 
 
+POLYNOMIALS = {
+    1: lambda s, d: (s, np.ones_like(s)),
+    2: lambda s, d: ((d * s**2 - 1) / (d - 1), 2 * d * s / (d - 1)),
+    3: lambda s, d: (((d + 2) * s**3 - 3 * s) / (d - 1), (3 * (d + 2) * s**2 - 3) / (d - 1)),
+}
+"""degree -> P_k(s) in dimension d with P_k(1) = 1, and its slope."""
+
+
+def mean_of_first_order(beta, d, degree):
+    """E[e^{beta (q - 1)} (1 - q^2) P_k'(q)] for the overlap q of independent uniform tokens."""
+    nodes, weights = sp.roots_gegenbauer(40, d / 2 - 1) if d > 2 else sp.roots_chebyt(40)
+    values = np.exp(beta * (nodes - 1)) * (1 - nodes**2) * POLYNOMIALS[degree](nodes, d)[1]
+    return weights @ values / weights.sum()
+
+
+def control_variates(mask, weights, beta, d, degree, mean):
+    """Control variates of the 7 earlier tokens of 8 prompts: from a profile with one token in a bin, and by hand."""
+    bins, start = np.arange(8) / 8, uniform_prompts(8, d, 8, (0, 8, d, 0)).positions
+    found = retrieval_profile(af.Attention(beta, mask=mask), n=8, until=0.1, d=d, degree=degree, prompts=8, bins=bins)
+    x, last = start[:, :-1], start[:, -1]
+    q = np.einsum("pjd,pd->pj", x, last)
+    value, slope = POLYNOMIALS[degree](q, d)
+    drive = np.einsum("pj,pjd->pd", weights * np.exp(beta * (q - 1)), x)
+    drive -= np.sum(drive * last, axis=1, keepdims=True) * last
+    first_order = slope * np.einsum("pd,pjd->pj", drive, x) - weights * mean
+    return found.dataset["columns"].values[:, 1:], 8 * np.stack([value, first_order], axis=1)
+
+
 @pytest.mark.parametrize("d", [2, 3, 8])
 @pytest.mark.parametrize("degree", [1, 2, 3])
 def test_legendre_polynomials_and_their_slopes(d, degree):
-    s = np.linspace(-0.99, 0.99, 41)
-    assert retrieval.legendre(degree, d, np.ones(1)) == pytest.approx(1.0, abs=1e-14)
-    h = 1e-5  # central differences: h^2 P'''/6 with P''' < 1e4, and eps/h
-    slope = (retrieval.legendre(degree, d, s + h) - retrieval.legendre(degree, d, s - h)) / (2 * h)
-    np.testing.assert_allclose(retrieval.legendre_slope(degree, d, s), slope, rtol=0, atol=1e-6)
-    nodes, weights = sp.roots_gegenbauer(40, d / 2 - 1) if d > 2 else sp.roots_chebyt(40)
-    assert abs(weights @ retrieval.legendre(degree, d, nodes)) < 1e-13  # orthogonal to constants
+    """They make the control variates: P_k of the overlap, and the first order in time."""
+    mean = mean_of_first_order(1.0, d, degree)
+    found, expected = control_variates(af.Causal(), np.full(7, 1 / 7), 1.0, d, degree, mean)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("mask", [af.Causal(), af.Causal(slope=0.3), af.Window(3)])
-def test_weights_of_a_mask_sum_to_one(mask):
-    assert retrieval._weights(af.Attention(1.0, mask=mask), np.arange(8)).sum() == pytest.approx(1.0, rel=1e-14)
+@pytest.mark.parametrize(
+    ("mask", "heard"),
+    [(af.Causal(), np.ones(7)), (af.Causal(slope=0.3), np.exp(0.3 * np.arange(7))), (af.Window(3), np.arange(7) > 4)],
+)
+def test_weights_of_a_mask_sum_to_one(mask, heard):
+    """The last token hears the earlier ones of its window."""
+    mean = mean_of_first_order(2.0, 3, 2)
+    found, expected = control_variates(mask, heard / heard.sum(), 2.0, 3, 2, mean)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
-def test_prompts_are_followed_in_batches(monkeypatch):
+def test_prompts_are_followed_in_batches(faults):
     """As many as have `PAIRS` pairs of tokens together, at least 4; 12 prompts are three batches of 4."""
-    monkeypatch.setattr(retrieval, "PAIRS", 4 * 8**2)
+    faults.replace("pairs of a batch of prompts", 4 * 8**2)
     done = []
     field = af.Attention(1.0, mask=af.Causal())
     found = retrieval_profile(field, n=8, until=0.1, prompts=12, bins=2, on_progress=done.append)
@@ -59,11 +90,9 @@ def test_prompts_are_followed_in_batches(monkeypatch):
 )
 def test_control_variates_have_mean_zero(field, d, degree):
     """To 4.5 standard errors, for 8 bins and 2 variates each: level 1e-4."""
-    start = uniform_prompts(N, d, 20_000, 11)
-    edges = np.linspace(0, 1, 9)
     with np.errstate(all="raise", under="ignore"):
-        found = retrieval._columns(field, start, np.asarray(start.positions)[:, -1], degree, retrieval._bins(N, edges))
-    controls = found[:, 1:].reshape(len(found), -1)
+        found = retrieval_profile(field, n=N, until=0.1, d=d, degree=degree, prompts=20_000, seed=11)
+    controls = found.dataset["columns"].values[:, 1:].reshape(20_000, -1)
     error = controls.std(axis=0) / np.sqrt(len(controls))
     assert (error[8:] > 0).any()
     assert (np.abs(controls.mean(axis=0)) <= 4.5 * error).all()
@@ -72,8 +101,8 @@ def test_control_variates_have_mean_zero(field, d, degree):
 def test_the_mean_of_the_first_order_is_the_rate_of_theory():
     """E[e^{beta q} (1 - q^2) P_k'(q)] = a_k of the clock USA = k (k + d - 2) lambda_k/beta; here beta = 4, d = 3."""
     for degree, rate in zip((1, 2, 3), (2.56071919, 4.47210077, 4.18406324), strict=True):
-        found = retrieval._mean_pull(af.kernels.Exponential(4.0), degree, 3) * np.exp(4)  # the profile is 1 at q = 1
-        assert found == pytest.approx(rate, rel=5e-8)
+        found, expected = control_variates(af.Causal(), np.full(7, 1 / 7), 4.0, 3, degree, rate * np.exp(-4))
+        np.testing.assert_allclose(found, expected, atol=5e-8 * rate * np.exp(-4))  # eight digits, times n w = 8/7
 
 
 @pytest.mark.slow
@@ -86,7 +115,7 @@ def test_it_agrees_with_the_closure_and_with_the_plain_average():
     assert (found.standard_error < plain.standard_error / 10).all()
     assert (np.abs(found.mean - plain.mean) < 4 * plain.standard_error).all()
     row = closure(N, sp.iv(1, 1.0), 0.5, 1 / N)
-    want = [row[g - 1].mean() for g in retrieval._bins(N, found.edges)]
+    want = [row[6:12].mean(), row[12:18].mean(), row[18:].mean()]  # of tokens 7 to 23
     off = np.abs(found.mean - want)
     assert (off < 4 * found.standard_error + 0.02 * np.abs(want)).all(), (found.mean, want, found.standard_error)
     other = closure(N, sp.iv(1, 1.0), 0.5, 0.0)  # without the slope the last bin is 20 % lower

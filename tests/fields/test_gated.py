@@ -8,8 +8,7 @@ from scipy.special import erf, expit
 
 import attnflow as af
 from attnflow.errors import InvalidInput
-from attnflow.fields import Biased, GeluTanh, Potential, Relu, Silu
-from attnflow.fields.gated import GatedPerceptron
+from attnflow.fields import Biased, GatedPerceptron, GeluTanh, Potential, Relu, Silu
 from tests.kit import drive
 
 RNG = np.random.default_rng(0)

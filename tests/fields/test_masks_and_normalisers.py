@@ -9,7 +9,7 @@ import scipy.linalg
 
 import attnflow as af
 from attnflow.errors import InvalidInput
-from attnflow.fields.queries import AtTokens
+from attnflow.fields import AtTokens
 from tests.kit import drive
 from tests.marks import graded
 

@@ -7,13 +7,10 @@ import numpy as np
 import pytest
 
 import attnflow as af
-from attnflow import theory
 from attnflow.errors import InvalidInput
-from attnflow.fields import Attention, Interpolated, PerLayer, Random
-from attnflow.fields.activations import Custom, Gelu, Relu, Tanh, as_activation
-from attnflow.fields.perceptron import Composed, Perceptron, Potential
-from attnflow.observe.energy import lyapunov, total_energy
-from attnflow.theory.landscape import perceptron as closed_form
+from attnflow.fields import Custom, Gelu, Interpolated, Perceptron, PerLayer, Potential, Random, Relu, Tanh
+from attnflow.observe import total_energy
+from attnflow.theory import landscape
 from tests.kit import drive
 from tests.marks import graded
 
@@ -37,14 +34,18 @@ def tangent(x, v):
     return v - np.sum(x * v, axis=1, keepdims=True) * x
 
 
+def activation(name):
+    return Perceptron(A, B, A.T, name).activation
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_activations_against_the_closed_forms(name):
     """Values up to 450 are right to a few units in the last place; s' = sigma by automatic differentiation."""
-    z, sigma = np.linspace(-30, 30, 601), as_activation(name)
+    z, sigma = np.linspace(-30, 30, 601), activation(name)
     one, zero = np.ones((1, 1)), np.zeros(1)
-    np.testing.assert_allclose(sigma(z), closed_form.Landscape(one, zero, one[0], name).gradient(z[:, None])[:, 0],
+    np.testing.assert_allclose(sigma(z), landscape.Landscape(one, zero, one[0], name).gradient(z[:, None])[:, 0],
                                rtol=8 * EPS, atol=8 * EPS)  # fmt: skip
-    np.testing.assert_allclose(sigma.antiderivative(z), closed_form.Landscape(one, zero, one[0], name).potential(z[:, None]),
+    np.testing.assert_allclose(sigma.antiderivative(z), landscape.Landscape(one, zero, one[0], name).potential(z[:, None]),
                                rtol=8 * EPS, atol=8 * EPS)  # fmt: skip
     slope = af.in_float64(jax.jit(jax.vmap(jax.grad(sigma.antiderivative))))(z)
     # the derivative of s sums terms of size up to z^2 times a density, at most 1: a few eps, plus eps |z|
@@ -64,15 +65,15 @@ def test_log_cosh_is_finite_far_out_and_smooth_at_zero():
 
 
 def test_as_activation():
-    assert as_activation("gelu") == Gelu()
-    sine = as_activation(jnp.sin)
+    assert activation("gelu") == Gelu()
+    sine = activation(jnp.sin)
     np.testing.assert_allclose(sine(np.array([0.3])), np.sin(0.3), rtol=4 * EPS)
-    assert as_activation(sine) is sine
+    assert activation(sine) is sine
     with pytest.raises(InvalidInput, match="antiderivative is not known"):
         Custom(jnp.sin).antiderivative(0.0)
     for wrong in ("swish", 3.0):
         with pytest.raises(InvalidInput, match="`activation` is"):
-            as_activation(wrong)
+            activation(wrong)
 
 
 def test_perceptron_is_its_formula():
@@ -118,9 +119,9 @@ def test_gradient_form(name):
     # 5 terms of size up to |omega| |z| |a|, about 30
     tolerance = {"atol": 1e-13, "rtol": 0}
     np.testing.assert_allclose(found, af.in_float64(jax.jit(jax.vmap(jax.grad(field.potential))))(X), **tolerance)
-    np.testing.assert_allclose(found, closed_form.Landscape(A, B, OMEGA, name).gradient(X), **tolerance)
+    np.testing.assert_allclose(found, landscape.Landscape(A, B, OMEGA, name).gradient(X), **tolerance)
     potential = af.in_float64(jax.jit(lambda x: field.potential(x)))(X)
-    np.testing.assert_allclose(potential, closed_form.Landscape(A, B, OMEGA, name).potential(X), **tolerance)
+    np.testing.assert_allclose(potential, landscape.Landscape(A, B, OMEGA, name).potential(X), **tolerance)
     np.testing.assert_allclose(found, drive_of(Perceptron(A, B, A.T * OMEGA, name)), **tolerance)
 
 
@@ -141,18 +142,18 @@ def test_composed_is_the_perceptron_of_the_attention():
     m = TOKENS.masses
     weights = m * np.exp(2.0 * (X @ X.T))
     mean = (weights / weights.sum(1, keepdims=True)) @ X
-    one = Composed(outer, af.Attention(2.0))
+    one = af.Composed(outer, af.Attention(2.0))
     np.testing.assert_allclose(drive_of(one), np.tanh(mean @ A.T + B) @ A, atol=1e-14)
     values = RNG.standard_normal((2, 3, 3))
-    two = drive_of(Composed(outer, Attention(2.0, value=values)))
+    two = drive_of(af.Composed(outer, af.Attention(2.0, value=values)))
     np.testing.assert_allclose(two, np.tanh(mean @ values.mean(0).T @ A.T + B) @ A, atol=1e-14)
     standard = drive_of(af.Attention(2.0) + outer)
     np.testing.assert_allclose(standard, mean + np.tanh(X @ A.T + B) @ A, atol=1e-14)
-    causal = Composed(outer, af.Attention(2.0, mask=af.Causal()))
+    causal = af.Composed(outer, af.Attention(2.0, mask=af.Causal()))
     assert one.laws.exchangeable
     assert not causal.laws.exchangeable
     with pytest.raises(InvalidInput, match="`query` has shape"):
-        Composed(outer, af.Attention(1.0, query=np.ones((2, 5)))).check(TOKENS)
+        af.Composed(outer, af.Attention(1.0, query=np.ones((2, 5)))).check(TOKENS)
 
 
 def test_batches_and_derivatives():
@@ -197,12 +198,11 @@ def test_attention_and_potential_are_one_gradient_flow(name):
     field = af.Attention(beta, normaliser=USA0) + Potential(A[:2], B[:2], OMEGA[:2], name) + Potential(
         A[2:], B[2:], OMEGA[2:], name
     )  # fmt: skip
-    energy = lyapunov(field, TOKENS)
-    gradient = af.in_float64(jax.jit(jax.grad(energy)))(X, TOKENS.masses)
+    gradient = af.in_float64(jax.jit(jax.grad(lambda x: total_energy(field, TOKENS.moved(x)))))(X)
     velocity = field.velocity(TOKENS, at=X)
     np.testing.assert_allclose(velocity, tangent(X, gradient / TOKENS.masses[:, None]), atol=1e-13)
-    expected = closed_form.perceptron_energy(
-        X, TOKENS.masses, beta, landscape=closed_form.Landscape(A, B, OMEGA, name)
+    expected = landscape.perceptron_energy(
+        X, TOKENS.masses, beta, landscape=landscape.Landscape(A, B, OMEGA, name)
     ) - 1 / (2 * beta)
     assert abs(total_energy(field, TOKENS) - expected) < 1e-13
     rate = np.sum(TOKENS.masses * np.sum(velocity**2, axis=1))
@@ -217,13 +217,13 @@ def test_fields_without_an_energy():
         plain + plain + potential,
         plain + Perceptron(A, B, A.T),
         af.Attention(3.0, normaliser=USA0, value=-np.eye(3)) + potential,
-        Composed(Perceptron(A, B, A.T), plain),
+        af.Composed(Perceptron(A, B, A.T), plain),
     ):
-        assert lyapunov(field, TOKENS) is None
         with pytest.raises(InvalidInput, match="no energy"):
             total_energy(field, TOKENS)
     flat = af.Tokens(X, space=af.Euclidean(3))
-    assert lyapunov(plain + potential, flat) is None
+    with pytest.raises(InvalidInput, match="Euclidean"):
+        total_energy(plain + potential, flat)
     with pytest.raises(InvalidInput, match="the field of one member"):
         total_energy(af.Attention(af.Along("beta", [1.0, 2.0])), TOKENS)
     assert total_energy(af.Attention(3.0), TOKENS) == af.observe.energy(TOKENS, 3.0)
@@ -260,13 +260,13 @@ def test_the_energy_climbs_and_respects_the_dirac_bound(climb):
     assert np.diff(values).min() > -climb.steps["accepted"] * np.sqrt(2) * TOL * slope
     assert values[-1] > values[0] + 0.05
     angles = np.linspace(0, 2 * np.pi, 100_001)
-    top = closed_form.Landscape(*REFERENCE).potential(np.stack([np.cos(angles), np.sin(angles)], axis=1)).max()
-    bound = float(theory.landscape.dirac_bound(9.0, top)) - 1 / 18  # E0 is 1/(2 beta) more than the energy saved
+    top = landscape.Landscape(*REFERENCE).potential(np.stack([np.cos(angles), np.sin(angles)], axis=1)).max()
+    bound = float(landscape.dirac_bound(9.0, top)) - 1 / 18  # E0 is 1/(2 beta) more than the energy saved
     assert abs(bound + 1 / 18 - 0.215556) < 5e-7
     assert values.max() <= bound
     last = climb.tokens(-1)
     expected = (
-        closed_form.perceptron_energy(last.positions, last.masses, 9.0, landscape=closed_form.Landscape(*REFERENCE))
+        landscape.perceptron_energy(last.positions, last.masses, 9.0, landscape=landscape.Landscape(*REFERENCE))
         - 1 / 18
     )
     assert abs(values[-1] - expected) < 1e-14
@@ -291,8 +291,6 @@ def test_two_atoms_where_the_potential_is_largest(climb):
     for atom, where in ((angles[~left], predicted[0]), (angles[left], predicted[1])):
         assert np.abs(atom - where).max() < 8 * TOL
     assert (
-        closed_form.critical_residuals(
-            last.positions, last.masses, 9.0, landscape=closed_form.Landscape(*REFERENCE)
-        ).max()
+        landscape.critical_residuals(last.positions, last.masses, 9.0, landscape=landscape.Landscape(*REFERENCE)).max()
         < 8 * TOL
     )

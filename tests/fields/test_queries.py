@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import attnflow as af
-from attnflow.fields.queries import AtPoints, AtTokens, as_query
-from attnflow.sums import AbstractSum, Columns, Moments, Tiled, fused
+from attnflow.fields import AtPoints, AtTokens
+from attnflow.sums import AbstractSum, Columns, Moments, Tiled
+from tests.kit import drive
 from tests.marks import graded
 
 EPS = np.finfo(float).eps
@@ -130,9 +131,8 @@ def test_charges_are_moments_where_the_values_are_the_keys():
         assert {charges for _, charges in SEEN} == {kind}
 
 
-def test_the_fused_kernel_is_reached_through_velocity(monkeypatch):
-    calls, kernel = [], fused._sums
-    monkeypatch.setattr(fused, "_sums", lambda *arguments: calls.append(1) or kernel(*arguments))
+def test_the_fused_kernel_is_reached_through_velocity(faults):
+    calls = faults.calls("sums of the fused kernel")
     tokens = af.uniform(af.Sphere(3), n=40).astype(np.float32)
     found = af.Attention(3.0, sum=af.sums.Fused(interpret=True)).velocity(tokens)
     assert calls
@@ -143,10 +143,18 @@ def test_the_fused_kernel_is_reached_through_velocity(monkeypatch):
 
 def test_queries():
     mu = SPHERE.measure
-    assert as_query(None).points(mu) is mu.positions
-    assert as_query(None).place(mu) is mu.place
-    assert as_query(AtTokens()).at_tokens
-    points = as_query(SPHERE.positions[:2], [4, 5])
+    assert AtTokens().points(mu) is mu.positions
+    assert AtTokens().place(mu) is mu.place
+    assert AtTokens().at_tokens
+    field = af.Attention(1.0, mask=af.Causal())
+    for at, place, query in (
+        (None, None, AtTokens()),
+        (AtTokens(), None, None),
+        (SPHERE.positions[:2], [4, 5], AtPoints(SPHERE.positions[:2], np.array([4, 5]))),
+    ):
+        found, expected = (drive(field, mu, x, 0.0, at_place) for x, at_place in ((at, place), (query, None)))
+        np.testing.assert_array_equal(found, expected)
+    points = AtPoints(SPHERE.positions[:2], [4, 5])
     assert points.place(mu) == [4, 5]
     assert not points.at_tokens
     np.testing.assert_array_equal(points.moved(lambda x: 2 * x).points(mu), 2 * SPHERE.positions[:2])

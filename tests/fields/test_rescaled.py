@@ -12,9 +12,9 @@ from scipy.spatial import ConvexHull
 
 import attnflow as af
 from attnflow.errors import InvalidInput, TooLarge
-from attnflow.fields.rescaled import Rescaled
+from attnflow.fields import Rescaled
 from attnflow.kernels import Gaussian
-from attnflow.observe.hull import boolean_rows, convex_hull, distinct, hyperplane_coordinates, leaders
+from attnflow.observe import boolean_rows, convex_hull, distinct, hyperplane_coordinates, leaders
 from tests.conftest import rotation
 from tests.kit import drive
 from tests.marks import graded

@@ -7,7 +7,7 @@ import pytest
 
 import attnflow as af
 from attnflow.errors import InvalidInput, InvalidTokens
-from attnflow.fields.structure import matrix_bound
+from attnflow.fields import Biased
 from attnflow.sums import Circle, Cutoff, FastSphere, Harmonics, Tiled
 from tests.kit import drive
 from tests.marks import graded
@@ -218,8 +218,9 @@ def test_parts_of_the_wrong_kind_are_refused(made, name):
 def test_bounds_of_matrices():
     for shape in ((3, 3), (2, 5), (4, 3, 2)):
         m = RNG.standard_normal(shape)
-        assert (matrix_bound(m) >= np.linalg.norm(m, 2, axis=(-2, -1)) * (1 - 1e-12)).all()
-    assert matrix_bound(-7 * TURN) == pytest.approx(7)
+        bound = af.in_float64(Biased(m, np.zeros(shape[-2])).bound)(0.0, float)
+        assert (bound >= np.linalg.norm(m, 2, axis=(-2, -1)) * (1 - 1e-12)).all()
+    assert af.in_float64(Biased(-7 * TURN, np.zeros(3)).bound)(0.0, float) == pytest.approx(7)
 
 
 def test_a_wrapper_without_children_cannot_be_built():

@@ -6,8 +6,13 @@ import jax.numpy as jnp
 import attnflow as af
 from attnflow.fields import Laws
 from attnflow.fields.structure import Inner
+from attnflow.flows.observables import fingerprint
+from attnflow.runs.registry import REGISTRY
 
+__all__ = ["TRACES", "WORDS", "Breaking", "Counting", "Slow", "fingerprint"]
 TRACES = {"count": 0}
+WORDS = {kind: dict(words) for kind, words in REGISTRY.items()}
+"""part of a specification -> its words and what makes them, without those of files."""
 
 
 class Counting(af.AbstractField):

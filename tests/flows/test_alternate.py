@@ -7,9 +7,8 @@ import pytest
 
 import attnflow as af
 from attnflow.errors import InvalidInput
-from attnflow.fields import PerLayer
-from attnflow.fields.perceptron import Perceptron, Potential
-from attnflow.flows.methods.alternate import Alternate
+from attnflow.fields import Perceptron, PerLayer, Potential
+from attnflow.flows import Alternate
 from attnflow.flows.noises import Brownian
 from tests.kit import end, frames
 from tests.marks import graded

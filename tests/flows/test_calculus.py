@@ -14,8 +14,8 @@ from attnflow.errors import InvalidInput
 from attnflow.fields import Laws
 from attnflow.flows import AbstractIto, AbstractNoise, AbstractStratonovich, RandomValues
 from attnflow.flows.methods.fixed import stop_label
-from attnflow.runs.registry import REGISTRY
 from tests import kit
+from tests.flows.fields import WORDS
 from tests.marks import graded
 
 A, SIGMA, T = 0.3, 0.8, 1.0
@@ -249,9 +249,9 @@ EXAMPLES = {"brownian": {"kappa": 0.1}, "random-values": {"field": af.Attention(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", REGISTRY["noise"])
+@pytest.mark.parametrize("name", WORDS["noise"])
 def test_every_registered_noise_is_linear_tangent_and_leaves_absent_rows(name):
-    noise = REGISTRY["noise"][name](**EXAMPLES.get(name, {}))
+    noise = WORDS["noise"][name](**EXAMPLES.get(name, {}))
     there = np.array([True, True, True, False, True])
     for dtype, rounding in ((np.float64, 1e-14), (np.float32, 1e-5)):
         mu = af.Tokens(FIVE.positions, present=there).astype(np.dtype(dtype)).measure
@@ -277,10 +277,10 @@ FITS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [name for name in REGISTRY["method"] if name not in ("long-time", "exact")])
+@pytest.mark.parametrize("name", [name for name in WORDS["method"] if name not in ("long-time", "exact")])
 def test_a_method_refuses_noise_in_another_sense(name):
     """Every registered method; `solve` and `advance` say the same, before anything is compiled."""
-    method = REGISTRY["method"][name]()
+    method = WORDS["method"][name]()
     field = Growth() + Growth()
     for sense, noise in NOISES.items():
         assert (method.calculus is not None and isinstance(noise, method.calculus)) == (sense in FITS[name])

@@ -13,15 +13,24 @@ from scipy.spatial.transform import Rotation as Turn
 import attnflow as af
 from attnflow.control import Schedule
 from attnflow.errors import InvalidInput
-from attnflow.fields import AbstractExact, Affine, Drift, Laws, MeanAttention, Pieces, ReluUnit, carry_stretching
-from attnflow.fields.queries import AtPoints
-from attnflow.fields.timed import breaks
-from attnflow.flows import AdamsBashforth, Exact
-from attnflow.flows.outcome import Ending
+from attnflow.fields import (
+    AbstractExact,
+    Affine,
+    AtPoints,
+    Drift,
+    Laws,
+    MeanAttention,
+    Pieces,
+    ReluUnit,
+    breaks,
+    carry_stretching,
+)
+from attnflow.flows import AdamsBashforth, Ending, Exact
 from attnflow.runs import execute, load_spec
-from attnflow.runs.plugins import load, words
 from tests.kit import end, frames
 from tests.marks import graded
+from tests.outside.exact import ReluUnit as OutsideUnit
+from tests.outside.exact import Rotation
 
 RNG = np.random.default_rng(0)
 TIMES = np.array([0.0, 0.3, 0.35, 1.1])
@@ -35,13 +44,11 @@ OUTSIDE = Path(__file__).parent.parent / "outside" / "exact.py"
 
 
 def relu(**changes):
-    with load([OUTSIDE]).active():
-        unit = words("field")["relu-unit"]
     weights = {
         "outer": Pieces(TIMES, RNG.standard_normal((4, 3))), "inner": Pieces(TIMES, RNG.standard_normal((4, 3))),
         "bias": Pieces(TIMES, [0.5, -0.1, 0.3, 0.0]),
     }  # fmt: skip
-    return unit(**(weights | changes))
+    return OutsideUnit(**(weights | changes))
 
 
 CASES = {"affine": (AFFINE, FLAT), "sphere": (TURNING, ROUND), "relu": (relu(), FLAT)}
@@ -158,7 +165,7 @@ def test_stretching_is_the_determinant_of_the_map(name):
 
 
 @pytest.mark.slow
-def test_cuts_batches_and_single_precision(monkeypatch):
+def test_cuts_batches_and_single_precision():
     """Continued, cancelled, in a batch, in float32."""
     field = Affine(af.Along("matrix", MATRICES[:2]))
     run = {"method": Exact(), "chunk": 2, "keep": ["positions"]}
@@ -339,10 +346,14 @@ def test_a_specification_of_a_field_of_a_file(tmp_path):
 @pytest.mark.slow
 def test_a_field_of_a_file_in_a_schedule():
     """Pushed, inverted, joined and bounded as the package's own element is; the other turns points as SciPy does."""
-    unit, turn = (load([OUTSIDE]).words("field")[name] for name in ("relu-unit", "rotation"))
     w, a, axis = RNG.standard_normal((3, 3))
-    others = [(Drift([1.0, 0.0, 0.5]), 0.5), (unit(0.5 * a, w, -0.2), 0.3), (turn(axis), 0.7), (turn(w), 0.1)]
-    mine = Schedule(FLAT.space, [(unit(w, a, 0.3), 0.8), *others])
+    others = [
+        (Drift([1.0, 0.0, 0.5]), 0.5),
+        (OutsideUnit(0.5 * a, w, -0.2), 0.3),
+        (Rotation(axis), 0.7),
+        (Rotation(w), 0.1),
+    ]
+    mine = Schedule(FLAT.space, [(OutsideUnit(w, a, 0.3), 0.8), *others])
     theirs = Schedule(FLAT.space, [(ReluUnit(w, a, 0.3), 0.8), *others])
     assert mine.is_free
     np.testing.assert_allclose(mine.budget, theirs.budget, rtol=1e-14)
@@ -354,9 +365,9 @@ def test_a_field_of_a_file_in_a_schedule():
     np.testing.assert_allclose(back, x, atol=1e-13)
     np.testing.assert_allclose(change, -log_det, atol=1e-13)
     assert mine.then(mine).counts == {"Drift": 2, "ReluUnit": 4, "Rotation": 4}
-    slow, fast = (Schedule(FLAT.space, [(turn(axis, speed), 0.7)]) for speed in (1.0, 2.0))
+    slow, fast = (Schedule(FLAT.space, [(Rotation(axis, speed), 0.7)]) for speed in (1.0, 2.0))
     np.testing.assert_allclose(slow.then(fast).push(x)[0], x @ Turn.from_rotvec(2.1 * axis).as_matrix().T, atol=1e-13)
-    sphere = Schedule(ROUND.space, [(turn(axis), 0.7), (MeanAttention(np.eye(3)), 0.1)])
+    sphere = Schedule(ROUND.space, [(Rotation(axis), 0.7), (MeanAttention(np.eye(3)), 0.1)])
     assert not sphere.is_free
     np.testing.assert_allclose(sphere.budget, 0.7 * np.linalg.norm(axis) + 0.1, rtol=1e-14)
     turned = ROUND.moved(ROUND.positions @ Turn.from_rotvec(0.7 * axis).as_matrix().T)

@@ -1,15 +1,16 @@
 """A sign of life: one line on a terminal, wiped at the end, and none where nobody watches."""
 
 import io
+import os
 import sys
 import threading
 import time
 import types
+from unittest import mock
 
 import pytest
 
 import attnflow as af
-from attnflow.flows import heartbeat
 from attnflow.flows.heartbeat import Heartbeat, is_wanted
 
 
@@ -19,13 +20,17 @@ class Terminal(io.StringIO):
 
 
 @pytest.fixture
-def terminal(monkeypatch):
-    monkeypatch.delenv("ATTNFLOW_PROGRESS", raising=False)
-    monkeypatch.setattr(heartbeat, "AFTER", 0.0)
-    monkeypatch.setattr(heartbeat, "EVERY", 0.01)
-    found = Terminal()
-    monkeypatch.setattr(heartbeat, "sys", types.SimpleNamespace(stderr=found, modules=sys.modules))
-    return found
+def terminal(faults):
+    faults.replace("seconds before the heartbeat", 0.0)
+    faults.replace("seconds between heartbeats", 0.01)
+    with mock.patch.dict(os.environ, ATTNFLOW_PROGRESS="on"):
+        yield shown_on(faults, Terminal())
+
+
+def shown_on(faults, stream, **modules):
+    """Let the heartbeat see these modules and write to this stream."""
+    faults.replace("system of the heartbeat", types.SimpleNamespace(stderr=stream, modules=sys.modules | modules))
+    return stream
 
 
 def solve(**options):
@@ -50,7 +55,7 @@ def test_the_line_says_how_far_the_work_is(terminal):
     assert "attnflow: t = 1.5 of 40, 0 s" in terminal.getvalue()
 
 
-def test_a_notebook_shows_one_output_that_changes(terminal, monkeypatch):
+def test_a_notebook_shows_one_output_that_changes(terminal, faults):
     said = []
 
     class Handle:
@@ -60,12 +65,9 @@ def test_a_notebook_shows_one_output_that_changes(terminal, monkeypatch):
         def update(self, data, raw):
             said.append(("update", data["text/plain"], raw))
 
-    for name, module in {
-        "ipykernel": types.SimpleNamespace(),
-        "IPython": types.SimpleNamespace(get_ipython=object),
-        "IPython.display": types.SimpleNamespace(DisplayHandle=Handle),
-    }.items():
-        monkeypatch.setitem(sys.modules, name, module)
+    notebook = types.SimpleNamespace(get_ipython=object, DisplayHandle=Handle)
+    faults.replace("modules of the heartbeat", types.SimpleNamespace(import_module=lambda name: notebook))
+    shown_on(faults, terminal, ipykernel=notebook)
     with Heartbeat():
         time.sleep(0.1)
     assert said[0] == ("display", "attnflow: compiling, 0 s", True)
@@ -75,21 +77,22 @@ def test_a_notebook_shows_one_output_that_changes(terminal, monkeypatch):
 
 
 @pytest.mark.parametrize("why", ["no terminal", "turned off", "on_progress"])
-def test_nobody_is_disturbed(why, terminal, monkeypatch):
+def test_nobody_is_disturbed(why, terminal, faults):
     seen = []
     if why == "no terminal":
-        monkeypatch.setattr(heartbeat.sys, "stderr", terminal := io.StringIO())
+        terminal = shown_on(faults, io.StringIO())
     elif why == "turned off":
-        monkeypatch.setenv("ATTNFLOW_PROGRESS", "off")
+        os.environ["ATTNFLOW_PROGRESS"] = "off"
     assert is_wanted() == (why == "on_progress")
     solve(on_progress=seen.append) if why == "on_progress" else solve()
     assert terminal.getvalue() == ""
     assert bool(seen) == (why == "on_progress")
 
 
-def test_the_numbers_are_the_same(terminal, monkeypatch):
+@pytest.mark.usefixtures("terminal")
+def test_the_numbers_are_the_same():
     watched = solve()
-    monkeypatch.setenv("ATTNFLOW_PROGRESS", "off")
+    os.environ["ATTNFLOW_PROGRESS"] = "off"
     assert watched.dataset.identical(solve().dataset)
 
 
@@ -101,11 +104,12 @@ def test_a_terminal_that_is_gone_does_not_end_the_work(terminal):
 
 
 @pytest.mark.parametrize("stream", [None, object(), "closed"])
-def test_a_process_without_a_terminal(stream, terminal, monkeypatch):
+@pytest.mark.usefixtures("terminal")
+def test_a_process_without_a_terminal(stream, faults):
     if stream == "closed":
         stream = io.StringIO()
         stream.close()
-    monkeypatch.setattr(heartbeat.sys, "stderr", stream)
+    shown_on(faults, stream)
     assert not is_wanted()
     solve()
 
@@ -119,9 +123,9 @@ def test_two_at_a_time_write_one_line(terminal):
         assert third.writes
 
 
-def test_a_terminal_that_blocks_does_not_hold_the_work_up(terminal, monkeypatch):
+def test_a_terminal_that_blocks_does_not_hold_the_work_up(terminal):
     wait = threading.Event()
-    monkeypatch.setattr(terminal, "write", lambda text: wait.wait(20))
+    terminal.write = lambda text: wait.wait(20)
     with Heartbeat():
         time.sleep(0.05)
     assert not wait.is_set()

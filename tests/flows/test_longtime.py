@@ -244,9 +244,9 @@ def test_triple_merges_and_stragglers():
 
 
 @pytest.mark.slow
-def test_many_tokens_start_with_fast_steps(monkeypatch):
+def test_many_tokens_start_with_fast_steps(faults):
     """Of 60 tokens more than 32 are many here; outside of this test more than 512 are."""
-    monkeypatch.setattr(stepper, "SLOTS", (8, 32))
+    faults.replace("slots of clusters", (8, 32))
     tokens = af.tokens.clustered(
         af.Sphere(3), centres=af.tokens.simplex(af.Sphere(3), n=4).positions, n=60, spread=0.02, seed=0
     )

@@ -12,8 +12,7 @@ from scipy.stats import chi2
 import attnflow as af
 from attnflow.errors import InvalidInput
 from attnflow.fields import Laws
-from attnflow.flows.methods.heun import Heun
-from attnflow.flows.sink import InMemory
+from attnflow.flows import Heun, InMemory
 from tests import kit
 from tests.marks import graded
 

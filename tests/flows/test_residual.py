@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import attnflow as af
-from attnflow.fields.perceptron import Perceptron
+from attnflow.fields import Perceptron
 from tests import kit
 from tests.marks import graded
 

@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-import sys
 from pathlib import Path
 
 import jax
@@ -14,13 +13,11 @@ from scipy.integrate import solve_ivp
 import attnflow as af
 from attnflow.errors import InvalidInput
 from attnflow.fields import Pieces
-from attnflow.flows import AdamsBashforth, Euler, Rk4
-from attnflow.flows.outcome import Ending
+from attnflow.flows import AdamsBashforth, Ending, Euler, Rk4
 from attnflow.runs import execute, load_spec, parse_spec, resume
-from attnflow.runs.plugins import load
-from attnflow.runs.store import ZarrSink
 from tests.kit import end, frames
 from tests.marks import graded
+from tests.outside.method import Midpoint, Smoothed
 
 TOKENS = af.uniform(af.Sphere(3), n=6, seed=0)
 VALUES = np.random.default_rng(1).standard_normal((3, 3, 3))
@@ -30,14 +27,7 @@ OUTSIDE = Path(__file__).parent.parent / "outside" / "method.py"
 OUR = {"rk4": (Rk4(), 4), "euler": (Euler(), 1), "adams-bashforth": (AdamsBashforth(), 2)}
 
 
-def outside(name):
-    with load([OUTSIDE]).active():
-        from attnflow.runs.plugins import words
-
-        return words("rule")[name]()
-
-
-RULES = {**OUR, "midpoint": (outside("midpoint"), 2), "smoothed": (outside("smoothed"), 1)}
+RULES = {**OUR, "midpoint": (Midpoint(), 2), "smoothed": (Smoothed(), 1)}
 
 
 def velocity(x, k):
@@ -99,15 +89,15 @@ def test_against_plain_numpy(name):
 
 
 @graded("name", ["adams-bashforth", "smoothed"], slow=1)
-def test_memory_leaves_no_trace(name, monkeypatch):
+def test_memory_leaves_no_trace(name, faults):
     """Chunks, slices of single steps, continuing and cancelling: equal bit by bit, in a batch."""
     method, batch = af.Fixed(0.04, RULES[name][0]), af.uniform(af.Sphere(3), n=6, seed=range(2))
     run = {"save": af.saving.Evenly(6), "method": method, "keep": ["positions"], "chunk": 2}
     whole = af.solve(JUMPING, batch, 1.5, **run)
     first = af.solve(JUMPING, batch, 0.75, **(run | {"save": 3}))
     assert np.array_equal(first.continued(1.5, save=3).positions.values, whole.positions.values)
-    monkeypatch.setattr(sys.modules["attnflow.flows.particles"], "FIRST_SLICE", 1.0)
-    monkeypatch.setattr(sys.modules["attnflow.flows.particles"], "SECONDS", 0.0)
+    faults.replace("first slice", 1.0)
+    faults.replace("seconds of a slice", 0.0)
     sliced = af.solve(JUMPING, batch, 1.5, **(run | {"chunk": 16}))
     assert np.array_equal(sliced.positions.values, whole.positions.values)
     seen = []
@@ -193,23 +183,23 @@ method = { name = "fixed", step = 0.02, rule = { name = "NAME" } }
 
 
 @pytest.mark.slow
-def test_a_rule_of_a_file_survives_a_crash(tmp_path, monkeypatch):
+def test_a_rule_of_a_file_survives_a_crash(tmp_path, faults):
     """A run of the user's file that died after a chunk goes on to the same numbers; the memory is in the checkpoint."""
     (tmp_path / "run.toml").write_text(SPEC.replace("NAME", "smoothed"))
     spec = load_spec(tmp_path / "run.toml", plugins=[OUTSIDE])
     assert spec.table["solve"]["method"]["rule"] == {"name": "smoothed", "share": 0.5}
-    monkeypatch.setattr(sys.modules["attnflow.flows.solve"], "MOST", 4)
+    faults.replace("frames of a chunk", 4)
     _, whole = execute(spec, tmp_path / "whole")
-    commit, chunks = ZarrSink.commit, []
+    chunks = []
 
     def dying(self, *arguments):
         commit(self, *arguments)
         chunks.append(1)
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patched:
-        patched.setattr(ZarrSink, "commit", dying)
-        execute(spec, tmp_path / "cut")
+    commit = faults.replace("commit to a folder", dying)
+    execute(spec, tmp_path / "cut")
+    faults.replace("commit to a folder", commit)
     assert chunks
     _, flow = resume(tmp_path / "cut", plugins=[OUTSIDE])
     assert np.array_equal(flow.positions.values, whole.positions.values)

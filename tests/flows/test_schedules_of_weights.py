@@ -8,9 +8,9 @@ from scipy.integrate import solve_ivp
 
 import attnflow as af
 from attnflow.errors import InvalidInput
-from attnflow.fields.timed import breaks, piece
+from attnflow.fields import breaks
 from attnflow.fields.weights import Constant
-from attnflow.flows.methods.heun import Heun
+from attnflow.flows import Heun
 from tests.kit import end, frames
 from tests.marks import graded
 
@@ -61,9 +61,10 @@ def test_a_layer_reads_its_own_piece(step):
     """100,000 layers at t = k step; just before that it is still the piece before."""
     k = np.arange(100_000)
     t = k * step
-    numbers = af.in_float64(jax.jit(piece))
-    assert np.array_equal(numbers(t, step), k)
-    assert np.array_equal(numbers(np.nextafter(t[1:], -np.inf), step), k[:-1])
+    weight = af.weights.PerLayer(k * 1.0, step)
+    numbers = af.in_float64(jax.jit(lambda times: weight.at(times, float)))
+    assert np.array_equal(numbers(t), k)
+    assert np.array_equal(numbers(np.nextafter(t[1:], -np.inf)), k[:-1])
     assert (np.floor(t / step) != k).any() or step == 1 / 3  # what a plain floor would do
     found = breaks(af.weights.PerLayer(np.zeros((100_000, 1)), step), t[-1] * 2)
     assert np.array_equal(found, t[1:])

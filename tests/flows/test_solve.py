@@ -4,7 +4,6 @@ import _thread
 import contextlib
 import itertools
 import signal
-import sys
 import threading
 
 import jax
@@ -13,7 +12,7 @@ import pytest
 
 import attnflow as af
 from attnflow.errors import FlowFailed, InvalidInput
-from attnflow.flows.outcome import Ending
+from attnflow.flows import Ending
 from tests.flows.fields import TRACES, Breaking, Counting, Slow
 from tests.kit import end, frames
 from tests.marks import graded
@@ -79,13 +78,13 @@ def test_a_batch_equals_its_members():
 
 
 @graded("method", [af.Adaptive(), pytest.param(af.Fixed(0.1), marks=pytest.mark.slow), af.Layers(0.1)], fast=2)
-def test_slices_of_single_steps(method, monkeypatch):
+def test_slices_of_single_steps(method, faults):
     """Members of a batch reach the end of a chunk after different numbers of slices; where they are cut is no matter."""
     tokens, field = af.uniform(af.Sphere(3), n=12, seed=range(2)), af.Attention(af.Along("beta", [0.5, 20.0]))
     options = {} if isinstance(method, af.Adaptive) else {"keep": ["positions"]}
     whole = af.solve(field, tokens, 10.0, save=af.saving.Evenly(5), method=method, **options)
-    monkeypatch.setattr(sys.modules["attnflow.flows.particles"], "FIRST_SLICE", 1.0)
-    monkeypatch.setattr(sys.modules["attnflow.flows.particles"], "SECONDS", 0.0)
+    faults.replace("first slice", 1.0)
+    faults.replace("seconds of a slice", 0.0)
     cut = af.solve(field, tokens, 10.0, save=af.saving.Evenly(5), method=method, **options)
     assert cut.outcome.ending is Ending.FINISHED
     assert np.array_equal(cut.positions.values, whole.positions.values)
@@ -158,10 +157,14 @@ def test_schedules():
 
 def test_layers_are_counted_by_integers():
     """floor(t/h) is wrong for 47 of 1,000 layers at h = 0.1; rounding is not."""
-    from attnflow.flows.methods.layers import layer_number
-
     layers = np.arange(1000)
-    assert np.array_equal(layer_number(layers * 0.1, 0.1), layers)
+    lost = np.flatnonzero(np.floor(layers * 0.1 / 0.1) != layers)
+    assert len(lost) == 47
+    first = af.advance(af.Attention(1.0), TOKENS, 0.0, 0.1, af.Layers(0.1)).positions
+    for k in lost:  # the layers before and after
+        for before in (k - 1, k):
+            moved = af.advance(af.Attention(1.0), TOKENS, before * 0.1, (before + 1) * 0.1, af.Layers(0.1))
+            np.testing.assert_array_equal(moved.positions, first)
     flow = af.solve(af.Attention(1.0), TOKENS, 100.0, method=af.Layers(0.1), save=100, keep=["positions"])
     assert flow.steps["accepted"] == 1000
 
@@ -268,11 +271,8 @@ def test_ctrl_c_that_other_code_takes_for_itself():
     assert flow.dataset.sizes["time"] < 100
 
 
-def test_ctrl_c_before_the_first_chunk(monkeypatch):
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(sys.modules["attnflow.flows.particles"], "_begin", interrupted)
+def test_ctrl_c_before_the_first_chunk(faults):
+    faults.fail("beginning of a flow", KeyboardInterrupt())
     flow = af.solve(af.Attention(1.0), TOKENS, 1.0)
     assert flow.outcome.ending is Ending.INTERRUPTED
     assert flow.dataset.sizes["time"] == 0

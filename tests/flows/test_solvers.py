@@ -12,10 +12,9 @@ from scipy.integrate import solve_ivp
 
 import attnflow as af
 from attnflow.errors import InvalidInput, InvalidSpec
-from attnflow.flows.methods.solvers import solvers
-from attnflow.flows.outcome import Ending
+from attnflow.flows import Ending
 from attnflow.runs import execute, parse_spec
-from attnflow.runs.registry import REGISTRY
+from tests.flows.fields import WORDS
 from tests.kit import frames
 from tests.marks import graded
 
@@ -104,7 +103,7 @@ def test_a_cut_leaves_no_trace(name):
 
 def test_tolerances_of_root_finders():
     """Without its own it gets those of the steps; Diffrax's default one takes many more steps and is not used."""
-    from attnflow.flows.methods.adaptive import Adaptive
+    from attnflow.flows import Adaptive
 
     def finder(given):
         return Adaptive(1e-6, 1e-7, solver=given)._solver().root_finder
@@ -146,12 +145,12 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_other_solvers_are_refused_by_name(name):
     with pytest.raises(InvalidInput, match=f"^`solver` is {REFUSED[name]}.*; give one such as diffrax.Tsit5\\(\\)\\.$"):
-        af.Adaptive(solver=solvers()[name]())
+        af.Adaptive(solver=WORDS["solver"][name]())
 
 
 def test_every_solver_of_diffrax_is_taken_or_refused():
     taken = set()
-    for name, make in REGISTRY["solver"].items():
+    for name, make in WORDS["solver"].items():
         if name == "half-solver":
             continue
         try:

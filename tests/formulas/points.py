@@ -5,7 +5,7 @@ import zlib
 
 import numpy as np
 
-from attnflow.special.formula import Integers, Optional, Other, Reals, Word
+from attnflow.special.formula import Integers, Optional, Other, Reals, Word, formula
 
 EXTREMES = (300, 100, 30, 16, 12, 8, 6, 4, 3)
 """Decimal exponents of distances that nobody uses on purpose."""
@@ -69,4 +69,4 @@ def points(name, domain, draws, relation, count, seed=0):
     raise ValueError(f"{name}: the relation holds for {len(accepted)} of {1000 * count} draws only")
 
 
-__all__ = ["Other", "draw", "points"]
+__all__ = ["Integers", "Other", "Reals", "Word", "draw", "formula", "points"]

@@ -5,7 +5,7 @@ import inspect
 
 import attnflow
 from attnflow import theory
-from attnflow.observe.observable import Observable
+from attnflow.flows import Observable
 from tests.formulas.oracle import ORACLES
 
 ROOMS = {

@@ -7,9 +7,9 @@ from scipy import special as sp
 
 from attnflow.errors import InvalidInput, NotAccurate
 from attnflow.special.curves import curve
-from attnflow.special.formula import Integers, Reals, Word, formula
 from attnflow.special.integrals import integral, log_integral
 from attnflow.special.roots import root
+from tests.formulas.points import Integers, Reals, Word, formula
 
 BETAS = np.array([0.0, 1.0, 10.0, 1e3, 1e6, 1e8])
 

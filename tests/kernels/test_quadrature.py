@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 import attnflow as af
-from attnflow.kernels import AbstractZonal, Polynomial
+from attnflow.kernels import AbstractZonal, Polynomial, by_quadrature
 from attnflow.kernels.polynomials import angles_and_nodes, legendre
-from attnflow.kernels.quadrature import by_quadrature
-from attnflow.special.degrees import degree_weights
+from attnflow.special import degree_weights
 from attnflow.sums import Circle, Tiled
 from tests.marks import graded
 

@@ -1,7 +1,5 @@
 """Learned flows: they separate what no line separates, they are flows, and learning repeats itself."""
 
-import sys
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -11,7 +9,7 @@ import pytest
 import attnflow as af
 from attnflow import learn
 from attnflow.errors import FlowFailed, InvalidInput, MissingExtra
-from attnflow.flows.outcome import Ending
+from attnflow.flows import Ending
 from tests.learn.test_data import linear_accuracy
 
 LAYERS = 20
@@ -178,8 +176,8 @@ def test_a_loss_that_is_not_finite_is_reported():
     assert np.isfinite(failure.value.trajectory.classifier.readout).all()
 
 
-def test_missing_optax(monkeypatch):
-    monkeypatch.setitem(sys.modules, "optax", None)
+def test_missing_optax(faults):
+    faults.uninstall("optax")
     with pytest.raises(MissingExtra, match=r"attnflow\[learn\]"):
         learn.fit(small(), *learn.interleaved_classes(10), steps=1)
 

@@ -1,7 +1,5 @@
 """Training on prompts: the first step by hand, seeds on their own, marks, what comes back, and refusals."""
 
-import sys
-
 import equinox as eqx
 import jax
 import numpy as np
@@ -11,7 +9,6 @@ import attnflow as af
 from attnflow import learn
 from attnflow.errors import FlowFailed, InvalidInput, MissingExtra
 from attnflow.flows import Ending
-from attnflow.learn.train import marks_until, stream
 
 TASK = learn.Clustering(dim=3, tokens=5, centres=2, layers=2)
 BLOCK = learn.attention_block(3)
@@ -44,11 +41,11 @@ def by_hand(weights, x, layers=2, step=0.5):
 def test_losses_are_those_of_the_network_by_hand(found):
     """The first loss of every seed and the test losses at the first and the last mark; rounding of 10 operations."""
     for k, seed in enumerate((7, 3)):
-        start, prompts = matrices(found.field(k, mark=0)), TASK.draw(stream(seed, 1, 0), 2)
+        start, prompts = matrices(found.field(k, mark=0)), TASK.draw(np.random.default_rng([seed, 1, 0]), 2)
         ends = [by_hand(start, x) for x in prompts.positions]
         hand = np.mean([1 - np.sum(x * c, axis=1) for x, c in zip(ends, prompts.target, strict=True)])
         assert found.losses[0, k] == pytest.approx(hand, rel=1e-13)
-        test, last = TASK.draw(stream(7, 2), 4), matrices(found.field(k))
+        test, last = TASK.draw(np.random.default_rng([7, 2]), 4), matrices(found.field(k))
         pairs = zip(test.positions, test.target, strict=True)
         hand = np.mean([1 - np.sum(by_hand(last, x) * c, axis=1) for x, c in pairs])
         assert found.dataset["test_loss"].values[-1, k] == pytest.approx(hand, rel=1e-13)
@@ -57,7 +54,7 @@ def test_losses_are_those_of_the_network_by_hand(found):
 
 def test_the_first_step_is_that_of_adam(found):
     """Adam moves every weight by `rate` against the sign of its slope at first: slope / (|slope| + 1e-8)."""
-    start, prompts = found.field(1, mark=0), TASK.draw(stream(3, 1, 0), 2)
+    start, prompts = found.field(1, mark=0), TASK.draw(np.random.default_rng([3, 1, 0]), 2)
     weights, rest = eqx.partition(start, learn.trainable(start))
 
     def mean(w):
@@ -121,6 +118,9 @@ def test_a_path_ends_where_the_network_does(found):
 
 
 def test_marks_are_the_same_however_far_training_goes():
+    def marks_until(steps):
+        return learn.Train(BLOCK, TASK, steps).stepper().marks
+
     np.testing.assert_array_equal(marks_until(20), [0, 1, 2, 3, 4, 6, 7, 10, 13, 18])
     for steps in (1, 9, 10, 999, 1000):
         few, many = marks_until(steps), marks_until(5000)
@@ -162,8 +162,8 @@ def test_a_loss_that_is_not_finite_is_reported():
         trained(rate=1e200)
 
 
-def test_missing_optax(monkeypatch):
-    monkeypatch.setitem(sys.modules, "optax", None)
+def test_missing_optax(faults):
+    faults.uninstall("optax")
     with pytest.raises(MissingExtra, match=r"attnflow\[learn\]"):
         trained()
 

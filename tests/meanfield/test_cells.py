@@ -9,10 +9,9 @@ from scipy import special as sp
 import attnflow as af
 from attnflow import meanfield as mf
 from attnflow.errors import InvalidInput
-from attnflow.meanfield.cells import grid
-from attnflow.meanfield.cells.grid import cells_from_density, circle_cells, hand_over, make_scheme, zonal_cells
-from attnflow.meanfield.harmonics.orthogonal import orthonormal
+from attnflow.meanfield import cells_from_density, circle_cells, hand_over, zonal_cells
 from attnflow.precision import full_precision
+from tests.meanfield.schemes import _averaged, make_scheme
 from tests.meanfield.test_volumes import rate
 
 CIRCLE = mf.CircleBasis(24)
@@ -50,9 +49,10 @@ def test_masses_of_a_density():
 @pytest.mark.parametrize(("d", "beta"), [(2, 0.5), (3, 9.0), (8, 30.0), (64, 9.0)])
 def test_kernel_between_belts(d, beta):
     cells = zonal_cells(d, 48)
-    averaged = np.exp(beta * grid._averaged(cells, beta))
+    averaged = np.exp(beta * _averaged(cells, beta))
     degree = mf.needed_degree(beta, d, 1e-14)
-    table = orthonormal(d, degree, np.cos(cells.centres))
+    basis = mf.ZonalBasis(d, degree)
+    table = np.array([basis.evaluate(row, heights=np.cos(cells.centres)) for row in np.eye(degree + 1)])
     series = (table.T * np.asarray(mf.multipliers(beta, d, degree))) @ table  # Funk-Hecke
     i, j = np.indices(series.shape)
     far = np.abs(i - j) > 1

@@ -15,6 +15,7 @@ from attnflow.meanfield import (
     Fluctuations,
     SphereBasis,
     ZonalBasis,
+    as_model,
     carried_noise,
     expected_distance,
     expected_observable,
@@ -30,7 +31,6 @@ from attnflow.meanfield import (
     uniform,
 )
 from attnflow.meanfield.analysis.chaos import _response, _spread, _velocity
-from attnflow.meanfield.harmonics.model import as_model, grid_positions
 from attnflow.precision import full_precision
 from attnflow.spaces import Sphere
 from attnflow.tokens import Tokens
@@ -176,7 +176,8 @@ def test_clocks_and_potentials_drive_noise():
     field, x = Attention(BETA, normaliser=Unnormalised("USA")), np.array([0.6, -0.8])
     both = field + Potential([[1.0, 0.5]], [0.2], [0.8], "tanh")
     with full_precision():
-        grid = jnp.asarray(grid_positions(BASIS))
+        angles = jnp.asarray(BASIS.points())
+        grid = jnp.stack([jnp.cos(angles), jnp.sin(angles)], axis=-1)
         found = jax.jit(lambda c, x: _velocity(as_model(both), BASIS, grid, c)(x))(tilted().coefficients, x)
         answer = jax.jit(lambda c, x: _response(as_model(field), BASIS, grid, c)(x))(uniform(BASIS).coefficients, x)
     # a sum over the same grid: rounding of terms below e^beta

@@ -9,9 +9,8 @@ import attnflow as af
 from attnflow import meanfield as mf
 from attnflow import theory
 from attnflow.errors import FlowFailed, InvalidInput
-from attnflow.flows.outcome import Ending
-from attnflow.meanfield.harmonics.evolve import evolve
-from attnflow.meanfield.harmonics.model import as_model
+from attnflow.flows import Ending
+from attnflow.meanfield import as_model, evolve
 from tests.conftest import rotation
 from tests.marks import graded
 

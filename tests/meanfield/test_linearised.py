@@ -6,7 +6,8 @@ import attnflow as af
 from attnflow import meanfield as mf
 from attnflow import theory
 from attnflow.errors import InvalidInput, TooLarge
-from attnflow.meanfield.analysis.linearised import free_entries, linearised, rotations, stability
+from attnflow.meanfield import as_model, linearised, rotations, stability
+from attnflow.meanfield.analysis.linearised import _sector_matrix, free_entries
 from tests.marks import graded
 
 SA = af.Attention(4.0)
@@ -79,9 +80,6 @@ def test_sectors_make_up_the_sphere():
     np.testing.assert_allclose(every[:40], whole.growth[:40], atol=1e-10)
     assert stability(USA0, mf.von_mises_fisher(sphere, 1.0), 0.1).unstable == 0
     # the same matrix from derivatives of the equation and from products of matrices
-    from attnflow.meanfield.analysis.linearised import _sector_matrix
-    from attnflow.meanfield.harmonics.model import as_model
-
     product = _sector_matrix(as_model(USA0, 0.1), mf.von_mises_fisher(zonal, 1.0), 0)[0]
     np.testing.assert_allclose(parts[0].matrix, product, atol=1e-12)
 
@@ -93,9 +91,6 @@ def test_sectors_of_softmax_and_of_other_clocks(field):
 
     On the circle sectors 0 and 1 are the even and the odd perturbations, so `stability` counts as in the full basis.
     """
-    from attnflow.meanfield.analysis.linearised import _sector_matrix
-    from attnflow.meanfield.harmonics.model import as_model
-
     zonal, circle = mf.ZonalBasis(2, 24), mf.CircleBasis(24)
     distribution = mf.von_mises_fisher(zonal, 1.0)
     found = linearised(field, distribution, 0.1)

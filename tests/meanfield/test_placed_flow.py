@@ -8,7 +8,7 @@ import attnflow as af
 from attnflow import meanfield as mf
 from attnflow import theory
 from attnflow.errors import FlowFailed, InvalidInput, NoSuchItem
-from attnflow.flows.outcome import Ending
+from attnflow.flows import Ending
 from attnflow.meanfield.places.evolve import bare_and_mask, seen_from
 from tests.meanfield.prompts import CIRCLE, ONE, TIGHT, TWO, ZONAL, causal, close, end, formula
 

@@ -8,11 +8,8 @@ import attnflow as af
 from attnflow import meanfield as mf
 from attnflow import theory
 from attnflow.errors import InvalidInput
-from attnflow.meanfield import branch, free_energy, stationary
-from attnflow.meanfield.analysis.linearised import linearised, rotations, stability
-from attnflow.meanfield.analysis.onset import bifurcation
+from attnflow.meanfield import as_model, bifurcation, branch, free_energy, linearised, rotations, stability, stationary
 from attnflow.meanfield.harmonics.evolve import _kernel, _read
-from attnflow.meanfield.harmonics.model import as_model
 from attnflow.precision import full_precision
 from attnflow.theory.uniform import critical_noise
 

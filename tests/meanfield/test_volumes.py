@@ -15,11 +15,9 @@ import attnflow as af
 from attnflow import meanfield as mf
 from attnflow import theory
 from attnflow.errors import InvalidInput
-from attnflow.meanfield.cells import volumes
-from attnflow.meanfield.cells.evolve import evolve_cells
-from attnflow.meanfield.cells.grid import cells_from_density, circle_cells, make_scheme, zonal_cells
-from attnflow.meanfield.harmonics.model import as_model
+from attnflow.meanfield import as_model, cells_from_density, circle_cells, evolve_cells, zonal_cells
 from attnflow.precision import full_precision
+from tests.meanfield.schemes import make_scheme, volumes
 
 USA0 = af.Unnormalised()
 CIRCLE = mf.CircleBasis(24)
@@ -324,12 +322,12 @@ def test_a_potential_and_noise():
     assert np.min(np.diff(flow.energy)[:4]) > 0
 
 
-def test_one_compilation(monkeypatch):
+def test_one_compilation(faults):
     cells = circle_cells(128)
     start = cells_from_density(cells, two_bumps())
     evolve_cells(af.Attention(2.0), cells, start, 0.1, save=af.saving.Evenly(1))
     traced = []
-    monkeypatch.setattr(volumes, "advect", lambda *args: traced.append(args))
+    faults.replace("advection of cells", lambda *args: traced.append(args))
     for field in (af.Attention(5.0), af.Attention(0.0, normaliser=USA0)):
         evolve_cells(field, cells, start, 0.2, kappa=0.01, tol=1e-2, save=af.saving.Evenly(1))
     assert not traced

@@ -7,7 +7,6 @@ from scipy.sparse.csgraph import connected_components
 
 import attnflow as af
 from attnflow.errors import InvalidInput
-from attnflow.observe import linked
 from attnflow.observe.linked import Links, by_cells, by_search, mass_around, squares_of, within
 from tests.conftest import rotation
 
@@ -68,13 +67,13 @@ def test_searches_link_what_is_linked_pair_by_pair(d):
             assert same_partition(by_cells(x, Links(radius, radius)), expected)
 
 
-def test_pairs_of_cells_are_decided_in_small_batches_and_one_by_one(monkeypatch):
+def test_pairs_of_cells_are_decided_in_small_batches_and_one_by_one(faults):
     x = af.uniform(af.Sphere(3), n=900, seed=3).positions
     expected = by_search(x, Links(0.1, 0.1))
-    for name, value in (("BATCH", 1), ("LARGE", 0), ("LARGE", 3)):
-        with monkeypatch.context() as change:
-            change.setattr(linked, name, value)
-            assert same_partition(by_cells(x, Links(0.1, 0.1)), expected)
+    for point, value in (("doubtful cells", 1), ("points for a tree", 0), ("points for a tree", 3)):
+        original = faults.replace(f"pairs of {point}", value)
+        assert same_partition(by_cells(x, Links(0.1, 0.1)), expected)
+        faults.replace(f"pairs of {point}", original)
 
 
 def test_the_mass_around_a_token_counts_cells_whose_centres_are_near():
@@ -207,11 +206,12 @@ def test_more_cells_than_integers(d, n, scale, share):
     assert found.count == n if share == 1 else found.count <= n
 
 
-def test_many_lone_tokens_take_no_more_rows_than_needed():
-    from attnflow.observe.clusters import LADDER, _filled_up
-
-    assert len(_filled_up(np.zeros((513, 2)), LADDER)) == 1024
-    assert len(_filled_up(np.zeros((9, 2)), LADDER)) == 64
+def test_many_lone_tokens_take_no_more_rows_than_needed(faults):
+    described = faults.calls("centres of clusters")
+    for n, rows in ((513, 1024), (9, 64)):
+        assert af.observe.clusters(af.Tokens(np.eye(n)), scale=1e-9).count == n
+        (_, _, _, *centres), _ = described.pop()
+        assert [len(array) for array in centres] == [rows] * len(centres)
 
 
 def test_clusters_know_their_members_and_are_said_in_one_line():

@@ -6,8 +6,6 @@ import pytest
 
 import attnflow as af
 from attnflow.errors import InvalidInput
-from attnflow.fields.base import tangent_drive
-from attnflow.fields.queries import AtTokens
 from attnflow.observe.energy import NEAR, frame, renormalised_energy
 from attnflow.tokens import Measure
 from tests.marks import graded
@@ -20,7 +18,7 @@ GRADIENT = af.in_float64(jax.jit(jax.grad(renormalised_energy)))
 @eqx.filter_jit
 def rate_along(field, mu, beta):
     """The derivative of the energy along the flow."""
-    v = tangent_drive(field, 0.0, AtTokens(), mu)
+    v = mu.space.tangent(mu.positions, field.drive(mu))
     return jax.jvp(lambda y: renormalised_energy(y, mu.masses, beta), (mu.positions,), (v,))[1]
 
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from attnflow.errors import InvalidInput
-from attnflow.observe.exits import exit_distribution
+from attnflow.observe import exit_distribution
 
 EPS = np.finfo(float).eps
 

@@ -13,7 +13,7 @@ import pytest
 import attnflow as af
 from attnflow.errors import InvalidInput
 from attnflow.fields import Attention
-from attnflow.observe.heads import energy_rate, interaction_energy
+from attnflow.observe import energy_rate, interaction_energy
 
 BETA, COUNT = 2.0, 300
 USA0 = af.Unnormalised()

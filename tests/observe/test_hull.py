@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from attnflow.errors import InvalidInput
-from attnflow.observe.hull import boolean_rows, convex_hull, distinct, hyperplane_coordinates, leaders
+from attnflow.observe import boolean_rows, convex_hull, distinct, hyperplane_coordinates, leaders
 from tests.conftest import rotation
 
 SQUARE = np.array([[0, 0], [2, 0], [1, 1], [2, 2], [0.5, 1.5], [0, 2]], dtype=float)

@@ -39,11 +39,11 @@ def test_many_tokens_use_the_fast_sums_and_find_the_same_modes():
 
 
 @graded("sum", [af.sums.Tiled(), af.sums.Circle(1e-12, 64)], ids=["pairs", "series"], fast=1)
-def test_modes_do_not_depend_on_the_sum(sum, monkeypatch):
+def test_modes_do_not_depend_on_the_sum(sum, faults):
     """Whatever `prepare` chooses on this machine: softmax means are off by 1e-12, so the modes are too, times |Hessian|^-1."""
     tokens = af.tokens.caps(af.Sphere(2), centres=np.array([[1.0, 0.0], [-1.0, 0.0]]), n=120, radius=0.2)
     expected = af.observe.modes(tokens, 20.0)
-    monkeypatch.setattr(af.Attention, "prepare", lambda field, tokens: af.Attention(field.beta, sum=sum))
+    faults.replace("prepared attention", lambda field, tokens: af.Attention(field.beta, sum=sum))
     found = af.observe.modes(tokens, 20.0)
     assert found.count == expected.count == 2
     np.testing.assert_allclose(found.positions, expected.positions, atol=1e-8)

@@ -164,3 +164,20 @@ def test_refusals():
     with pytest.raises(TooLarge, match="7 tokens with 4 heads"):
         af.observe.attention_matrix(af.Attention(1.0, query=np.ones((4, D, D))), tokens, limit=13)
     af.observe.attention_matrix(af.Attention(1.0, query=np.ones((4, D, D))), tokens, limit=14)
+
+
+def test_overlap_histogram_in_blocks():
+    tokens = af.Tokens(af.uniform(af.Sphere(3), n=300).positions, np.random.default_rng(0).random(300))
+    density, edges = af.observe.overlap_histogram(tokens, bins=20, block=64)
+    i, j = np.triu_indices(300, 1)
+    values, weights = af.observe.overlaps(tokens)[i, j], tokens.masses[i] * tokens.masses[j]
+    expected, _ = np.histogram(values, edges, weights=weights, density=True)
+    np.testing.assert_allclose(density, expected, rtol=1e-10)
+    assert abs(np.sum(density * np.diff(edges)) - 1) < 1e-12
+
+
+def test_matrices_have_a_limit():
+    tokens = af.uniform(af.Sphere(3), n=200)
+    for call in (af.observe.overlaps, lambda t, limit: af.observe.attention_matrix(af.Attention(1.0), t, limit=limit)):
+        with pytest.raises(TooLarge, match="GiB; the limit is 100"):
+            call(tokens, limit=100)

@@ -1,7 +1,6 @@
 """Slow motion: against 60 and more digits, the closed form near coincidence, and along a flow of three caps."""
 
 import itertools
-import sys
 
 import mpmath as mp
 import numpy as np
@@ -9,7 +8,7 @@ import pytest
 
 import attnflow as af
 from attnflow.errors import InvalidInput
-from attnflow.observe.slow_motion import slow_motion, slow_motion_along
+from attnflow.observe import slow_motion, slow_motion_along
 from tests.conftest import rotation
 
 EPS = np.finfo(float).eps
@@ -143,15 +142,13 @@ def test_coincident_groups():
     assert np.log(far.slope) == pytest.approx(np.log(expected) - 991 * (1 - np.cos(angle)), rel=1e-14)
 
 
-def test_rotations_permutations_names_and_blocks(monkeypatch):
+def test_rotations_permutations_names_and_blocks(faults):
     tokens, beta = groups(0.2, seed=5), 7.0
     found = slow_motion(tokens, LABELS, beta)
     order = np.random.default_rng(0).permutation(10)
     moved = af.Tokens(np.asarray(tokens.positions)[order] @ rotation(3), np.asarray(tokens.masses)[order])
     np.testing.assert_allclose(slow_motion(moved, -3 * LABELS[order], beta), found, rtol=256 * EPS)
-    monkeypatch.setattr(
-        sys.modules["attnflow.observe.slow_motion"], "LARGEST_BLOCK", 60
-    )  # two rows of 10 tokens in 3 dimensions, and six
+    faults.replace("largest block of slow motion", 60)  # two rows of 10 tokens in 3 dimensions, and six
     np.testing.assert_allclose(slow_motion(tokens, LABELS, beta), found, rtol=64 * EPS)
 
 

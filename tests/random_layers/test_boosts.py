@@ -11,7 +11,7 @@ from scipy.integrate import quad, solve_ivp
 
 import attnflow as af
 from attnflow.errors import InvalidInput
-from attnflow.random_layers import PoissonKernel, boost, boost_log_det, boosts, poisson_path
+from attnflow.random_layers import PoissonKernel, boost, boost_log_det, poisson_path
 from tests.marks import graded
 
 RNG = np.random.default_rng(0)
@@ -253,13 +253,13 @@ def test_in_the_transformations_of_jax():
     np.testing.assert_allclose(slope(b)[0], (moved[0] - moved[1]) / (2 * h), atol=1e-8)
 
 
-def test_memory_is_asked_for_the_points_too(monkeypatch):
+def test_memory_is_asked_for_the_points_too(faults):
     """Two frames of three replicas in R^2, with five points each: 6 (1 + 5) vectors of two numbers."""
 
     def refuse(count, *words):
         raise MemoryError(count)
 
-    monkeypatch.setattr(boosts, "require_memory", refuse)
+    faults.replace("memory of paths under boosts", refuse)
     with pytest.raises(MemoryError, match=str(8 * 3 * 2 * 2 * (1 + 5))):
         poisson_path([0.3, 0.0], 0.1, 0.1, replicas=3, points=sphere(2, 5))
 

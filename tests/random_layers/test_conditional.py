@@ -10,10 +10,8 @@ from attnflow import meanfield
 from attnflow.errors import InvalidInput
 from attnflow.random_layers import (
     PoissonKernel,
-    conditional,
     conditional_density,
     conditional_mean,
-    layer_stepper,
     random_attention,
 )
 
@@ -88,14 +86,14 @@ def test_log_densities_are_those_of_the_map_of_labels():
     np.testing.assert_allclose(found.masses.sum(), 1, atol=1e-14)
 
 
-def test_labels_divide_the_circle_and_weigh_what_the_density_says(monkeypatch):
+def test_labels_divide_the_circle_and_weigh_what_the_density_says(faults):
     class Began(Exception):
         pass
 
     def begin(field, axes, mu, *rest):
         raise Began(mu)
 
-    monkeypatch.setattr(conditional, "_carried", begin)
+    faults.replace("carried labels", begin)
     with pytest.raises(Began) as began:
         conditional_density(random_attention(2, 2.0), PoissonKernel([0.5, 0.0]), 0.1, step=0.1, labels=8)
     mu, alpha = began.value.args[0], np.arange(8) * np.pi / 4
@@ -104,11 +102,11 @@ def test_labels_divide_the_circle_and_weigh_what_the_density_says(monkeypatch):
     np.testing.assert_allclose(np.squeeze(mu.masses), rho / rho.sum(), rtol=1e-14)
 
 
-def test_slices_and_continuations_change_no_bit(monkeypatch):
+def test_slices_and_continuations_change_no_bit(faults):
     field = random_attention(2, 2.0, step=0.1, seed=seeds(2))
     given = {"step": 0.1, "labels": 8}
     whole = conditional_density(field, bump(), 1.0, save=[0.3, 0.4, 1.0], **given)
-    monkeypatch.setattr(layer_stepper, "SLICE", 0.0)  # one layer a slice
+    faults.replace("seconds of a slice of layers", 0.0)  # one layer a slice
     seen = []
     fine = conditional_density(field, bump(), 1.0, save=[0.3, 0.4, 1.0], on_progress=seen.append, **given)
     np.testing.assert_allclose([one.time for one in seen], 0.1 * np.arange(11), atol=1e-15)

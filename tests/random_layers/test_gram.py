@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import ks_2samp
 
 from attnflow.errors import InvalidInput, InvalidSpec
-from attnflow.random_layers import gram_layers, layer_stepper
+from attnflow.random_layers import gram_layers
 from attnflow.runs import execute, open_run, parse_spec
 from tests.marks import graded
 
@@ -146,10 +146,10 @@ def test_a_replica_is_itself_whatever_is_saved_with_it():
     assert np.abs(gram_layers(*given, replicas=2, seed=9).gram[0, -1] - few.gram[0, -1]).max() > 0.01
 
 
-def test_slices_and_continuations_change_no_bit(monkeypatch):
+def test_slices_and_continuations_change_no_bit(faults):
     given = {"n": 3, "replicas": 3, "seed": 1}
     whole = gram_layers(0.1, 1.0, 0.4, 12, 20, 4, save=[3, 4, 12], **given)
-    monkeypatch.setattr(layer_stepper, "SLICE", 0.0)  # one layer a slice
+    faults.replace("seconds of a slice of layers", 0.0)  # one layer a slice
     seen = []
     fine = gram_layers(0.1, 1.0, 0.4, 12, 20, 4, save=[3, 4, 12], on_progress=seen.append, **given)
     assert [one.time for one in seen] == list(range(13))

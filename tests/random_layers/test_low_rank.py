@@ -6,7 +6,7 @@ import pytest
 
 import attnflow as af
 from attnflow.errors import InvalidInput
-from attnflow.fields.queries import AtPoints
+from attnflow.fields import AtPoints
 from attnflow.flows import RandomValues
 
 D = 6

@@ -17,9 +17,9 @@ import attnflow as af
 from attnflow import stability
 from attnflow.errors import InvalidInput
 from attnflow.flows.noises import Brownian
-from attnflow.observe.linked import Links, by_cells
 from attnflow.spaces import CentredSphere, Ellipsoid, Euclidean, Product, Sphere, Torus
 from tests.marks import graded
+from tests.observe.test_clusters import Links, by_cells
 
 GAIN = np.array([0.7, 1.3, 1.0, 1.1])
 HYPERPLANE = np.linalg.svd(np.ones((1, 4)))[2][1:].T

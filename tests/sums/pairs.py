@@ -7,9 +7,8 @@ import numpy as np
 
 from attnflow.kernels import Exponential
 from attnflow.masks import Everyone
-from attnflow.sums import Columns, Tiled, Weights
+from attnflow.sums import Columns, Moments, Tiled, Weights
 from attnflow.sums.host import _answer
-from attnflow.sums.weights import AbstractCharges
 
 
 def unit(v):
@@ -32,7 +31,7 @@ def clouds(kind, n, d, beta, rng):
 
 def as_charges(charges, convert):
     """Charges as sums take them: `Moments()`, or the columns of an array."""
-    return charges if isinstance(charges, AbstractCharges) else Columns(convert(charges))
+    return charges if isinstance(charges, Columns | Moments) else Columns(convert(charges))
 
 
 @eqx.filter_jit

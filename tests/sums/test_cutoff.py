@@ -13,9 +13,8 @@ from attnflow.interrupts import interruptible, raise_if_interrupted
 from attnflow.kernels import Exponential
 from attnflow.masks import Causal, Everyone
 from attnflow.spaces import Sphere
-from attnflow.sums import Moments, Tiled, Use, Weights
-from attnflow.sums import cutoff as room
-from attnflow.sums.cutoff import Cutoff, neighbours
+from attnflow.sums import Cutoff, Moments, Tiled, Use, Weights
+from attnflow.sums.cutoff import _Blocks, neighbours
 from tests.conftest import rotation
 from tests.marks import graded
 from tests.sums.pairs import clouds, dense, derivatives_agree, evaluate, on_host, step_by_step
@@ -39,7 +38,7 @@ def test_within_the_stated_bound_of_a_dense_sum(beta, kind):
             eps = tol * np.min(masses[masses > 0]) / np.sum(masses) / 4
             # a logit is the sum of products of at most beta ball^2, where ball is the block of queries and the reach
             # around it, and is rounded a few times; the sum of 700 terms some more
-            ball = np.max(room._Blocks(x).radii) + min(Cutoff(tol).radius(beta, 4 * eps / tol), 2.0)
+            ball = np.max(_Blocks(x).radii) + min(Cutoff(tol).radius(beta, 4 * eps / tol), 2.0)
             rounding = EPS * (8 * beta * ball**2 + 40) * dense(x, y, masses, np.abs(charges), beta)
             assert np.all(np.abs(got - dense(x, y, masses, charges, beta)) <= eps * loads + rounding + 1e-15 * eps)
 
@@ -61,14 +60,14 @@ def test_it_leaves_out_what_is_far_and_nothing_else():
     np.testing.assert_allclose(got, 100.0)
 
 
-def test_small_tiles_give_the_same(monkeypatch):
+def test_small_tiles_give_the_same(faults):
     """Many tokens in one place go through several tiles."""
     rng = np.random.default_rng(1)
     y, masses = clouds("clusters", 1000, 3, 50.0, rng), rng.random(1000) + 0.1
     charges = rng.standard_normal((1000, 2))
     want = on_host(Cutoff(1e-12), y, y, masses, charges, 50.0)
-    monkeypatch.setattr(room, "TILE", 128)
-    monkeypatch.setattr(room, "PRODUCT", 1)
+    faults.replace("tile of neighbours", 128)
+    faults.replace("products of a tile of neighbours", 1)
     got = on_host(Cutoff(1e-12, threads=1), y, y, masses, charges, 50.0)
     np.testing.assert_allclose(got, want, rtol=0, atol=1e-12 * np.sum(masses))
 
@@ -122,18 +121,15 @@ def test_what_it_cannot_do():
             assert bool(total.trusted(arguments, jnp.zeros(1), seen)) is answer
 
 
-def test_errors_and_interrupts_come_through(monkeypatch):
+def test_errors_and_interrupts_come_through(faults):
     def run():
         with jax.enable_x64(True), interruptible():
             step_by_step(Cutoff(1e-9), np.eye(3), np.eye(3), np.ones(3), np.eye(3), 1.0, True).block_until_ready()
 
-    def bad(*args, **options):
-        raise InvalidInput("a message of ours")
-
-    monkeypatch.setattr(room, "_sums", bad)
+    faults.fail("sums over neighbours", InvalidInput("a message of ours"))
     with pytest.raises(jax.errors.JaxRuntimeError, match="a message of ours"):
         run()
-    monkeypatch.setattr(room, "_sums", lambda *args, **options: os.kill(os.getpid(), signal.SIGINT))
+    faults.replace("sums over neighbours", lambda *args, **options: os.kill(os.getpid(), signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         run()
 

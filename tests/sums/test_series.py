@@ -14,11 +14,10 @@ import attnflow as af
 from attnflow.errors import InvalidInput
 from attnflow.kernels import Exponential, Gaussian
 from attnflow.masks import Causal, Everyone, Table
-from attnflow.special import degree_weights
-from attnflow.special.degrees import basis_size
-from attnflow.sums import Circle, Columns, Harmonics, Moments, Tiled, Weights
+from attnflow.special import basis_size, degree_weights
+from attnflow.sums import Circle, Columns, Harmonics, Moments, Tiled, Weights, needed_degree
 from attnflow.sums.harmonics import _lower_degrees, _solid
-from attnflow.sums.series import needed_degree, round_off
+from attnflow.sums.series import round_off
 from attnflow.tokens import Measure
 from tests.marks import graded
 

@@ -1,20 +1,16 @@
-import sys
-from types import SimpleNamespace
-
 import ducc0  # noqa: F401  the extra `fast` is part of the test environment
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import attnflow as af
 from attnflow.errors import InvalidInput, MissingExtra
 from attnflow.kernels import Exponential
 from attnflow.masks import Causal, Everyone
 from attnflow.special import truncation_degrees
-from attnflow.sums import Moments, Tiled, Weights
-from attnflow.sums import sht as room
-from attnflow.sums.base import largest
-from attnflow.sums.sht import FastSphere, roundoff
+from attnflow.sums import FastSphere, Moments, Tiled, Use, Weights
+from attnflow.sums.sht import _cut, _kernels, _sums, roundoff
 from tests.conftest import rotation
 from tests.marks import graded
 from tests.sums.pairs import clouds, dense, derivatives_agree, evaluate, numbers, on_host, unit
@@ -64,8 +60,7 @@ def test_the_same_threads_give_the_same_bits_and_others_the_same_numbers():
     with jax.enable_x64(True):
         numbers = jax.tree.map(np.asarray, FastSphere(1e-12, 50)._numbers(Exponential(9.0))[1])
     one, two, three, again = (
-        room._sums(numbers, 1e-12, y, y, np.ones(20_000), Moments(), degree=50, threads=threads)
-        for threads in (1, 2, 3, 2)
+        _sums(numbers, 1e-12, y, y, np.ones(20_000), Moments(), degree=50, threads=threads) for threads in (1, 2, 3, 2)
     )
     assert np.array_equal(two, again)
     for other in (two, three):  # sums in another order: sqrt(n) units in the last place of the mass
@@ -91,9 +86,9 @@ def test_the_degree_is_the_one_of_the_tail_and_one_or_two_more_for_the_moments()
             plain = max(1, int(truncation_degrees(np.array(eps), beta, 3)))
             with jax.enable_x64(True):
                 p, rest, _ = jax.tree.map(np.asarray, numbers(FastSphere(1e-12, plain), beta))
-            kernels = room._kernels(p)
-            assert room._cut(kernels[:1], eps, float(rest)) == plain
-            assert plain <= room._cut(kernels, eps, float(rest)) <= plain + 2
+            kernels = _kernels(p)
+            assert _cut(kernels[:1], eps, float(rest)) == plain
+            assert plain <= _cut(kernels, eps, float(rest)) <= plain + 2
 
 
 def test_the_tail_of_the_gradient_counts_its_growth_with_the_degree():
@@ -101,13 +96,17 @@ def test_the_tail_of_the_gradient_counts_its_growth_with_the_degree():
     for eps in (1e-2, 1e-6):
         tail = [np.sum((0.5**degrees * np.sqrt(degrees * (degrees + 1) / 2))[k + 1 :]) for k in degrees]
         want = np.flatnonzero(np.array(tail) <= eps)[0]
-        assert room._cut(np.stack([0 * degrees, 0 * degrees, 0.5**degrees]), eps, 0.0) == want
+        assert _cut(np.stack([0 * degrees, 0 * degrees, 0.5**degrees]), eps, 0.0) == want
 
 
-def test_the_largest_system_counts_the_tokens_that_are_present():
-    for present in ([True, False, True, True], [[True] * 3 + [False], [True] + [False] * 3]):
-        assert largest(SimpleNamespace(n=4, present=np.array(present))) == 3
-    assert largest(SimpleNamespace(n=4, present=None)) == 4
+def test_the_largest_system_counts_the_tokens_that_are_present(faults):
+    roundings = faults.calls("bound of round-off")
+    four = af.uniform(af.Sphere(3), n=4)
+    three = af.Tokens(four.positions, present=[True, False, True, True])
+    batch = af.stack("prompt", ["a", "b"], [af.uniform(af.Sphere(3), n=n) for n in (3, 1)])
+    for tokens in (three, batch, four):
+        FastSphere(1e-6, 40).refusal(Use(tokens.space, Exponential(1.0), Everyone(), True, True), tokens)
+    assert [count for (_, count), _ in roundings] == [3, 3, 4]
 
 
 def test_derivatives_are_those_of_the_other_sum():
@@ -182,7 +181,7 @@ def test_trust_at_the_tokens_is_relative_to_the_largest_sum():
             assert bool(total.trusted(arguments, jnp.zeros(3), seen)) is answer
 
 
-def test_without_ducc0_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "ducc0", None)
+def test_without_ducc0_the_extra_is_named(faults):
+    faults.uninstall("ducc0")
     with pytest.raises(MissingExtra, match=r"attnflow\[fast\]"):
         FastSphere(1e-10, 20)

@@ -106,11 +106,9 @@ def test_ppmi_reads_files_and_finds_topics(tmp_path):
     assert near["loan"] > 0.5 > near["fish"]
 
 
-def test_many_words_are_factored_by_the_sparse_route(monkeypatch):
-    from attnflow.text import cooccurrence
-
+def test_many_words_are_factored_by_the_sparse_route(faults):
     exact = af.text.ppmi_embedding(CORPUS, dim=2)
-    monkeypatch.setattr(cooccurrence, "DENSE", 4)
+    faults.replace("words of a dense factorisation", 4)
     sparse = af.text.ppmi_embedding(CORPUS, dim=2)
     assert sparse.words == exact.words
     np.testing.assert_allclose(sparse.vectors, exact.vectors, atol=1e-9)  # ARPACK stops at rounding

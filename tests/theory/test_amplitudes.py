@@ -5,7 +5,7 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.special import ive, roots_jacobi
 
-from attnflow.theory.uniform import amplitudes
+from attnflow.theory import uniform
 
 
 @pytest.mark.parametrize("model", ["SA", "USA0"])
@@ -30,7 +30,7 @@ def test_third_order_on_the_circle(model, beta, k):
     a = 2 * np.mean(found * np.cos(k * theta)[:, None], axis=0)
     bend = np.log(a / a[0]) - one * t
     assert abs(bend[-1]) > 2e-5
-    np.testing.assert_allclose(amplitudes.cubic_growth(t, start, beta, k=k, model=model), bend, atol=2e-7)
+    np.testing.assert_allclose(uniform.cubic_growth(t, start, beta, k=k, model=model), bend, atol=2e-7)
 
 
 @pytest.mark.parametrize("model", ["SA", "USA0"])
@@ -59,7 +59,7 @@ def test_second_order_on_spheres(model, d, k):
     norm = np.sum(masses * h**2)
     even, odd = (rate(1e-3) + rate(-1e-3)) / 2e-6 / norm, (rate(1e-3) - rate(-1e-3)) / 2e-3 / norm
     # the even part is off by a^2 = 1e-6
-    assert amplitudes.quadratic_growth(beta, d, k, model=model) == pytest.approx(even / odd, abs=1e-5)
+    assert uniform.quadratic_growth(beta, d, k, model=model) == pytest.approx(even / odd, abs=1e-5)
 
 
 def _harmonic(d, k, c):
@@ -71,4 +71,4 @@ def _harmonic(d, k, c):
 
 
 def test_no_second_order_term_on_the_circle_and_for_odd_degrees():
-    assert [amplitudes.quadratic_growth(5.0, d, k) for d, k in ((2, 4), (3, 3), (8, 1))] == [0.0] * 3
+    assert [uniform.quadratic_growth(5.0, d, k) for d, k in ((2, 4), (3, 3), (8, 1))] == [0.0] * 3

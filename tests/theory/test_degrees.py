@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import eval_gegenbauer, eval_legendre
 
-from attnflow.theory.uniform import degrees, spectrum
+from attnflow.theory import uniform
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -25,7 +25,7 @@ TOLERANCES = np.array([1e-6, 1e-10, 1e-14])
 
 @pytest.mark.parametrize("d", [2, 3, 4, 8])
 def test_printed_cuts(d):
-    found = degrees.truncation_degree(TOLERANCES, BETAS[:, None], d)
+    found = uniform.truncation_degree(TOLERANCES, BETAS[:, None], d)
     np.testing.assert_array_equal(found, CUTS[d])
     # large beta: sqrt(beta) times a chi quantile, within 4
     near = np.sqrt(BETAS[2:, None]) * stats.chi.isf(TOLERANCES, d - 1) - (d - 2) / 2
@@ -33,7 +33,7 @@ def test_printed_cuts(d):
     # the error of the cut, summed on its own: at most the tolerance, and more than it one degree earlier. The
     # weights are good to 1e-12 relative
     for i, beta in enumerate(BETAS):
-        weights = degrees.degree_weights(float(beta), d, 2000)
+        weights = uniform.degree_weights(float(beta), d, 2000)
         for j, tolerance in enumerate(TOLERANCES):
             tail = weights[: found[i, j] : -1].sum()
             assert tail <= tolerance * (1 + 1e-10) < (tail + weights[found[i, j]]) * (1 + 2e-10)
@@ -47,17 +47,17 @@ def test_printed_basis_sizes():
         8: [5.1e4, 7.6e6, 8.7e9, 2e13, 7e16],
     }
     for d, row in sizes.items():
-        found = degrees.basis_size(np.array(CUTS[d])[:, 1], d)
+        found = uniform.basis_size(np.array(CUTS[d])[:, 1], d)
         # exact on the circle and on S^2, else printed to two digits (one for the last two)
         assert np.allclose(found, row, rtol=0 if d < 4 else 0.05, atol=0) or (
             d == 8 and np.allclose(found, row, rtol=0.15)
         )
         assert found.dtype == np.int64
         for degree, size in zip(np.array(CUTS[d])[:, 1], found, strict=True):
-            assert size == sum(spectrum.multiplicity(np.arange(degree + 1), d).tolist())
-    assert degrees.basis_size(0, 7) == 1
-    assert degrees.basis_size(500, 20).dtype == np.float64
-    assert degrees.basis_size([[1, 2]], 3).shape == (1, 2)
+            assert size == sum(uniform.multiplicity(np.arange(degree + 1), d).tolist())
+    assert uniform.basis_size(0, 7) == 1
+    assert uniform.basis_size(500, 20).dtype == np.float64
+    assert uniform.basis_size([[1, 2]], 3).shape == (1, 2)
 
 
 @given(
@@ -68,7 +68,7 @@ def test_printed_basis_sizes():
 @settings(max_examples=30, deadline=None)
 def test_weights_agree_with_mpmath(log_beta, d, place):
     beta = float(np.exp(log_beta))
-    k = int(place * degrees.truncation_degree(1e-12, beta, d))
+    k = int(place * uniform.truncation_degree(1e-12, beta, d))
     with mp.workdps(40):
         nu, b = mp.mpf(d) / 2 - 1, mp.mpf(beta)
         # log N + log a_k - beta; N from factorials, with its value at k = 0
@@ -78,7 +78,7 @@ def test_weights_agree_with_mpmath(log_beta, d, place):
         log_exact = float(mp.log(exact))
     if log_exact < -690:
         return
-    found = degrees.degree_weights(beta, d, k + 1)[k]
+    found = uniform.degree_weights(beta, d, k + 1)[k]
     # from the peak at most m logarithms are added, m the number of weights on the way, to half a unit of a partial
     # sum (at most 690 + 60), each from a ratio good to a few units; the same in the norm, near the peak
     way = 64 + 10 * np.sqrt(beta) + k + beta
@@ -88,7 +88,7 @@ def test_weights_agree_with_mpmath(log_beta, d, place):
 @pytest.mark.parametrize("d", [2, 3, 4, 9])
 @pytest.mark.parametrize("beta", [0.3, 7.0, 500.0])
 def test_the_weights_build_the_kernel(d, beta):
-    top = int(degrees.truncation_degree(1e-15, beta, d))
+    top = int(uniform.truncation_degree(1e-15, beta, d))
     cosines = np.linspace(-1, 1, 41)
     k = np.arange(top + 1)[:, None]
     if d == 2:
@@ -97,7 +97,7 @@ def test_the_weights_build_the_kernel(d, beta):
         basis = eval_legendre(k, cosines)
     else:
         basis = eval_gegenbauer(k, d / 2 - 1, cosines) / eval_gegenbauer(k, d / 2 - 1, 1.0)
-    kernel = degrees.degree_weights(beta, d, top + 1) @ basis
+    kernel = uniform.degree_weights(beta, d, top + 1) @ basis
     # polynomials of degree k by recurrence: k^2 units at most, weights sum to 1
     np.testing.assert_allclose(kernel, np.exp(beta * (cosines - 1)), rtol=0, atol=1e-15 + 8 * EPS * (top + 1) ** 2)
 
@@ -105,41 +105,41 @@ def test_the_weights_build_the_kernel(d, beta):
 def test_a_probability_on_degrees():
     for d in (2, 3, 64, 4096):
         for beta in (0.0, 1e-8, 1.0, 100.0, 1e4):
-            weights = degrees.degree_weights(beta, d, 12000)
+            weights = uniform.degree_weights(beta, d, 12000)
             assert (weights >= 0).all()
             assert weights.sum() == pytest.approx(1, abs=1e-12)
             # below Poisson(beta): the quotient of neighbours is at most beta/k
-            cut = degrees.truncation_degree(1e-8, beta, d)
+            cut = uniform.truncation_degree(1e-8, beta, d)
             assert cut <= stats.poisson.isf(1e-8, beta) + 1 if beta else cut == 0
     # the circle: |Skellam|, and its bound on the cut
-    weights = degrees.degree_weights(30.0, 2, 40)
+    weights = uniform.degree_weights(30.0, 2, 40)
     distribution = stats.skellam.pmf(np.arange(40), 15.0, 15.0) * np.where(np.arange(40), 2, 1)
     np.testing.assert_allclose(weights, distribution, rtol=1e-9, atol=1e-14)
     ell = np.log(2 / TOLERANCES)
     for beta in BETAS:
         bound = ell / 3 + np.sqrt(ell**2 / 9 + 2 * beta * ell)
-        assert (degrees.truncation_degree(TOLERANCES, beta, 2) <= bound).all()
+        assert (uniform.truncation_degree(TOLERANCES, beta, 2) <= bound).all()
     # very small tails are still resolved
-    assert degrees.truncation_degree(1e-280, 100.0, 3) > degrees.truncation_degree(1e-200, 100.0, 3)
-    assert degrees.degree_weights(np.ones((2, 3)), 4, 5).shape == (2, 3, 5)
-    assert degrees.truncation_degree(0.5, np.ones((2, 1)), 4).shape == (2, 1)
-    assert degrees.truncation_degree([], 1.0, 4).shape == (0,)
+    assert uniform.truncation_degree(1e-280, 100.0, 3) > uniform.truncation_degree(1e-200, 100.0, 3)
+    assert uniform.degree_weights(np.ones((2, 3)), 4, 5).shape == (2, 3, 5)
+    assert uniform.truncation_degree(0.5, np.ones((2, 1)), 4).shape == (2, 1)
+    assert uniform.truncation_degree([], 1.0, 4).shape == (0,)
 
 
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: degrees.degree_weights(-1.0, 3, 5), "`beta` is -1.0"),
-        (lambda: degrees.degree_weights(1.0, 1, 5), "`d` is 1"),
-        (lambda: degrees.degree_weights(1.0, 3, 0), "`count` is 0"),
-        (lambda: degrees.degree_weights(1.0, 3, [1, 2]), "`count` is"),
-        (lambda: degrees.truncation_degree(0.0, 1.0, 3), "`tol` is 0.0"),
-        (lambda: degrees.truncation_degree(1.0, 1.0, 3), "`tol` is 1.0"),
-        (lambda: degrees.truncation_degree(np.nan, 1.0, 3), "`tol` is nan"),
-        (lambda: degrees.truncation_degree(0.1, np.inf, 3), "`beta` is inf"),
-        (lambda: degrees.basis_size(-1, 3), "`degree` is -1"),
-        (lambda: degrees.basis_size(3, 1), "`d` is 1"),
-        (lambda: degrees.basis_size(4000, 4096), "`degree` is 4000"),
+        (lambda: uniform.degree_weights(-1.0, 3, 5), "`beta` is -1.0"),
+        (lambda: uniform.degree_weights(1.0, 1, 5), "`d` is 1"),
+        (lambda: uniform.degree_weights(1.0, 3, 0), "`count` is 0"),
+        (lambda: uniform.degree_weights(1.0, 3, [1, 2]), "`count` is"),
+        (lambda: uniform.truncation_degree(0.0, 1.0, 3), "`tol` is 0.0"),
+        (lambda: uniform.truncation_degree(1.0, 1.0, 3), "`tol` is 1.0"),
+        (lambda: uniform.truncation_degree(np.nan, 1.0, 3), "`tol` is nan"),
+        (lambda: uniform.truncation_degree(0.1, np.inf, 3), "`beta` is inf"),
+        (lambda: uniform.basis_size(-1, 3), "`degree` is -1"),
+        (lambda: uniform.basis_size(3, 1), "`d` is 1"),
+        (lambda: uniform.basis_size(4000, 4096), "`degree` is 4000"),
     ],
 )
 def test_out_of_range_is_refused(call, words):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attnflow.theory.landscape.hemisphere import hemisphere_probability, log_hemisphere_probability
+from attnflow.theory.landscape import hemisphere_probability, log_hemisphere_probability
 
 pytestmark = pytest.mark.filterwarnings("error")
 

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
-from attnflow.theory.landscape import modes
-from attnflow.theory.landscape.counting import count_circle_modes, count_line_modes
+from attnflow.theory import landscape
+from attnflow.theory.landscape import count_circle_modes, count_line_modes
 from tests.marks import graded
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -21,11 +21,11 @@ def agree(found, value, error):
 
 
 def test_expected_modes_on_the_circle():
-    found = modes.expected_modes([1, 2, 5, 9, 20, 100, 1000, 1e4])
+    found = landscape.expected_modes([1, 2, 5, 9, 20, 100, 1000, 1e4])
     printed = [1.284403, 1.724570, 2.721468, 3.659448, 5.466463, 12.242402, 38.728222, 122.473977]
     np.testing.assert_allclose(found, printed, rtol=0, atol=6e-7)
-    np.testing.assert_array_equal(modes.expected_modes([[0.0], [1e-300]]), 1)
-    assert modes.expected_modes(1e4) == pytest.approx(np.sqrt(1.5e4), rel=1e-4)
+    np.testing.assert_array_equal(landscape.expected_modes([[0.0], [1e-300]]), 1)
+    assert landscape.expected_modes(1e4) == pytest.approx(np.sqrt(1.5e4), rel=1e-4)
 
 
 @given(log_beta=st.floats(-3, 3))
@@ -40,19 +40,19 @@ def test_expected_modes_agree_with_mpmath(log_beta):
             / mp.fsum(j**2 * s for j, s in zip(k, squares, strict=True))
         )
     # a product of up to 250 ratios, each good to 2 roundings, squared, enters only where the terms matter (70 of them)
-    assert modes.expected_modes(beta) == pytest.approx(float(exact), rel=1e-13)
+    assert landscape.expected_modes(beta) == pytest.approx(float(exact), rel=1e-13)
 
 
 def test_two_points():
-    np.testing.assert_allclose(modes.two_point_modes([0, 1, 4, 25]), [1, 1.157299, 1.479500, 1.777297], atol=6e-7)
+    np.testing.assert_allclose(landscape.two_point_modes([0, 1, 4, 25]), [1, 1.157299, 1.479500, 1.777297], atol=6e-7)
     rng = np.random.default_rng(1)
     for beta in [1.0, 25.0]:
         counts = [count_line_modes(pair, beta) for pair in rng.standard_normal((500, 2))]
         error = np.std(counts) / np.sqrt(len(counts))
-        assert abs(np.mean(counts) - modes.two_point_modes(beta)) < 4 * error
+        assert abs(np.mean(counts) - landscape.two_point_modes(beta)) < 4 * error
         counts = [count_circle_modes(pair, beta) for pair in rng.uniform(0, 2 * np.pi, (500, 2))]
         error = np.std(counts) / np.sqrt(len(counts))
-        assert abs(np.mean(counts) - modes.circle_modes(2, beta).value) < 4 * error
+        assert abs(np.mean(counts) - landscape.circle_modes(2, beta).value) < 4 * error
 
 
 @pytest.mark.parametrize("beta", [0.01, 1.0, 700.0, 1e4])
@@ -124,7 +124,7 @@ LINE = [
 
 @graded(("n", "beta", "value", "error", "samples"), LINE, slow=6)
 def test_line_table(n, beta, value, error, samples):
-    found = modes.line_modes(n, beta, samples=samples, seed=3)
+    found = landscape.line_modes(n, beta, samples=samples, seed=3)
     assert agree(found, value, error)
     assert found.method == "Monte Carlo"
 
@@ -141,10 +141,10 @@ def test_line_table(n, beta, value, error, samples):
     fast=1,
 )
 def test_circle_table_and_limit(n, beta, value, error, samples):
-    found = modes.circle_modes(n, beta, samples=samples, seed=3)
+    found = landscape.circle_modes(n, beta, samples=samples, seed=3)
     assert agree(found, value, error)
     if n == 200 and beta <= 100:  # many samples in a bandwidth: the limit n -> infinity is there
-        assert agree(found, float(modes.expected_modes(beta)), 0.0)
+        assert agree(found, float(landscape.expected_modes(beta)), 0.0)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_circle_table_and_limit(n, beta, value, error, samples):
     ],
 )
 def test_line_mode_density_in_the_bulk(n, beta, gaussian, simulated, error):
-    found = quad(modes.line_mode_density, -1, 1, (n, beta))[0]
+    found = quad(landscape.line_mode_density, -1, 1, (n, beta))[0]
     assert found == pytest.approx(gaussian, abs=6e-4)  # printed to three decimals
     assert abs(found - simulated) < 4 * error
 
@@ -185,41 +185,41 @@ def test_line_mode_density_agrees_with_mpmath(x, log_n, log_beta):
         squares = float((n * m1) ** 2 / s11 + (mc / sc) ** 2)
     # the exponents hold relative errors of about 100 roundings each (variances lose a factor 1 + x^2 <= 5)
     tolerance = 1e-12 + 1e-13 * squares
-    assert modes.line_mode_density(x, n, beta) == pytest.approx(exact, rel=tolerance, abs=1e-300)
+    assert landscape.line_mode_density(x, n, beta) == pytest.approx(exact, rel=tolerance, abs=1e-300)
 
 
 def test_line_mode_density_limits():
     # noise dominates for 1e4 >> n/sqrt(beta) >> 1: sqrt(3 beta/2)/(2 pi) up to 1/beta and the signal (n/beta^{3/2})
-    assert modes.line_mode_density(0.3, 10_000, 1e6) == pytest.approx(np.sqrt(1.5e6) / (2 * np.pi), rel=1e-4)
+    assert landscape.line_mode_density(0.3, 10_000, 1e6) == pytest.approx(np.sqrt(1.5e6) / (2 * np.pi), rel=1e-4)
     # a flat kernel has one mode, next to the mean of the samples
-    assert quad(modes.line_mode_density, -4, 4, (50, 1e-9), points=[0])[0] == pytest.approx(1, abs=1e-7)
-    assert modes.line_mode_density([[0.0], [1.0]], [100, 1000], 10.0).shape == (2, 2)
+    assert quad(landscape.line_mode_density, -4, 4, (50, 1e-9), points=[0])[0] == pytest.approx(1, abs=1e-7)
+    assert landscape.line_mode_density([[0.0], [1.0]], [100, 1000], 10.0).shape == (2, 2)
 
 
 def test_exact_cases_and_repetition():
-    assert modes.line_modes(1, 5.0) == modes.circle_modes(1, 5.0) == modes.ModeEstimate(1.0, 0.0, "exact")
-    assert modes.line_modes(2, 4.0) == modes.ModeEstimate(float(modes.two_point_modes(4.0)), 0.0, "exact")
-    assert modes.line_modes(50, 0.0) == modes.circle_modes(50, 0.0) == modes.ModeEstimate(1.0, 0.0, "exact")
-    assert modes.circle_modes(2, 1e-9).value == pytest.approx(1, abs=1e-8)
-    assert modes.line_modes(5, 9.0, samples=20, seed=4) == modes.line_modes(5, 9.0, samples=20, seed=4)
-    assert modes.line_modes(5, 9.0, samples=20, seed=4) != modes.line_modes(5, 9.0, samples=20, seed=5)
-    assert modes.line_modes(10_000, 1.0, samples=2).value == 1
+    assert landscape.line_modes(1, 5.0) == landscape.circle_modes(1, 5.0) == landscape.ModeEstimate(1.0, 0.0, "exact")
+    assert landscape.line_modes(2, 4.0) == landscape.ModeEstimate(float(landscape.two_point_modes(4.0)), 0.0, "exact")
+    assert landscape.line_modes(50, 0.0) == landscape.circle_modes(50, 0.0) == landscape.ModeEstimate(1.0, 0.0, "exact")
+    assert landscape.circle_modes(2, 1e-9).value == pytest.approx(1, abs=1e-8)
+    assert landscape.line_modes(5, 9.0, samples=20, seed=4) == landscape.line_modes(5, 9.0, samples=20, seed=4)
+    assert landscape.line_modes(5, 9.0, samples=20, seed=4) != landscape.line_modes(5, 9.0, samples=20, seed=5)
+    assert landscape.line_modes(10_000, 1.0, samples=2).value == 1
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: modes.expected_modes(-1.0), "`beta` is"),
-        (lambda: modes.two_point_modes(np.nan), "`beta` is"),
-        (lambda: modes.line_mode_density(0.0, 10, 0.0), "`beta` is"),
-        (lambda: modes.line_mode_density(0.0, 0, 1.0), "`n` is"),
-        (lambda: modes.line_mode_density(3.0, 10, 1.0), "`x` is"),
-        (lambda: modes.line_mode_density(0.0, 10, 1e4), "`x` is"),
-        (lambda: modes.line_mode_density(np.nan, 10, 1.0), "`x` is"),
-        (lambda: modes.line_modes(0, 1.0), "`n` is"),
-        (lambda: modes.line_modes(5, 1.0, samples=1), "`samples` is"),
-        (lambda: modes.circle_modes(2.5, 1.0), "`n` is"),
-        (lambda: modes.circle_modes(5, -1.0), "`beta` is"),
+        (lambda: landscape.expected_modes(-1.0), "`beta` is"),
+        (lambda: landscape.two_point_modes(np.nan), "`beta` is"),
+        (lambda: landscape.line_mode_density(0.0, 10, 0.0), "`beta` is"),
+        (lambda: landscape.line_mode_density(0.0, 0, 1.0), "`n` is"),
+        (lambda: landscape.line_mode_density(3.0, 10, 1.0), "`x` is"),
+        (lambda: landscape.line_mode_density(0.0, 10, 1e4), "`x` is"),
+        (lambda: landscape.line_mode_density(np.nan, 10, 1.0), "`x` is"),
+        (lambda: landscape.line_modes(0, 1.0), "`n` is"),
+        (lambda: landscape.line_modes(5, 1.0, samples=1), "`samples` is"),
+        (lambda: landscape.circle_modes(2.5, 1.0), "`n` is"),
+        (lambda: landscape.circle_modes(5, -1.0), "`beta` is"),
         (lambda: count_line_modes([], 1.0), "`points` is"),
         (lambda: count_line_modes([[1.0]], 1.0), "`points` is"),
         (lambda: count_line_modes([np.nan], 1.0), "`points` is"),

@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attnflow.theory.uniform.norms import PLACEMENTS, norm_decay, norm_initial_rate, norm_overlap
+from attnflow.theory.uniform import norm_decay, norm_initial_rate, norm_overlap
 from tests.marks import graded
 
 pytestmark = pytest.mark.filterwarnings("error")
 TIMES = np.array([0.5, 1, 2, 5, 20])
+PLACEMENTS = norm_overlap.domain["placement"].words
 
 
 @pytest.mark.parametrize(

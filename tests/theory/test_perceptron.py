@@ -6,19 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attnflow.theory.landscape.perceptron import (
+from attnflow.theory.landscape import (
     Landscape,
+    circle_points,
     critical_residuals,
     dirac_bound,
     dirac_stability,
     first_variation,
-    perceptron_energy,
-)
-from attnflow.theory.landscape.repulsion import (
-    circle_points,
     largest_potential,
     non_atomic_density,
     non_atomic_threshold,
+    perceptron_energy,
     repulsive_minimiser,
 )
 

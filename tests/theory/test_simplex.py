@@ -8,7 +8,6 @@ from scipy.integrate import quad
 from scipy.special import ndtr
 
 from attnflow import theory
-from attnflow.theory.random_layers.gaussian_softmax import common_weight
 from tests.marks import graded
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -191,9 +190,8 @@ def test_printed_collapse_times(n):
 
 
 def test_collapse_time_of_hardmax_without_interpolation():
-    found = quad(lambda gamma: 1 / ((1 - gamma) * common_weight(16, np.inf, gamma)), 0, 0.5, epsabs=1e-7, epsrel=1e-7)[
-        0
-    ]
+    weight = theory.random_layers.simplex_weights
+    found = quad(lambda gamma: 1 / ((1 - gamma) * weight(16, np.inf, gamma)), 0, 0.5, epsabs=1e-7, epsrel=1e-7)[0]
     np.testing.assert_allclose(theory.random_layers.collapse_time(16, np.inf, 0.5), found, rtol=1e-6)
     assert abs(found - 5.4452) < 5e-5
 

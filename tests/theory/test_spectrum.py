@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ive
 
-from attnflow.theory.landscape import rings
-from attnflow.theory.uniform import spectrum
+from attnflow.theory import landscape, uniform
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -40,10 +39,10 @@ log_betas = st.floats(np.log(1e-6), np.log(1e4)).map(lambda x: float(np.exp(x)))
 @pytest.mark.parametrize("d", [2, 3])
 def test_printed_rates(d):
     # six decimals: half a unit in the last
-    found = spectrum.growth_rates(np.array(BETAS)[:, None], d, k=np.arange(1, 7))
+    found = uniform.growth_rates(np.array(BETAS)[:, None], d, k=np.arange(1, 7))
     np.testing.assert_allclose(found, RATES[d], rtol=0, atol=5.1e-7)
     for beta, row in zip(BETAS, found, strict=True):
-        np.testing.assert_array_equal(spectrum.growth_rates(beta, d)[:6][:4], row[:4])
+        np.testing.assert_array_equal(uniform.growth_rates(beta, d)[:6][:4], row[:4])
 
 
 def test_printed_rates_of_usa():
@@ -52,7 +51,7 @@ def test_printed_rates_of_usa():
         (5, [4.86713, 14.0045, 18.5961, 16.3464]),
         (9, [114.546, 384.221, 646.694, 770.430, 726.331]),
     ]:
-        found = spectrum.growth_rates(beta, 2, k=np.arange(1, len(rates) + 1), model="USA")
+        found = uniform.growth_rates(beta, 2, k=np.arange(1, len(rates) + 1), model="USA")
         np.testing.assert_allclose(found, rates, rtol=5.1e-6)  # six digits
 
 
@@ -65,24 +64,24 @@ def test_dominant_degrees_and_the_largest_rate():
         (8, [1, 1, 1, 1, 2, 4, 11, 42, 138]),
         (64, [1, 1, 1, 1, 1, 1, 3, 23, 114]),
     ]:
-        np.testing.assert_array_equal(spectrum.dominant_degree(betas, d), degrees)
-    assert spectrum.dominant_degree(0.0, 2) == 1
+        np.testing.assert_array_equal(uniform.dominant_degree(betas, d), degrees)
+    assert uniform.dominant_degree(0.0, 2) == 1
     with mp.workdps(30):
         rates = [k * (k + 4094) * mp.besseli(k + 2047, 10**4) for k in range(1, 12)]
-    assert spectrum.dominant_degree(1e4, 4096) == 1 + rates.index(max(rates))
-    assert spectrum.dominant_degree(np.zeros((0, 3)), 2).shape == (0, 3)
+    assert uniform.dominant_degree(1e4, 4096) == 1 + rates.index(max(rates))
+    assert uniform.dominant_degree(np.zeros((0, 3)), 2).shape == (0, 3)
 
 
 @given(beta=log_betas, d=st.sampled_from([2, 3, 5, 64, 4096]))
 @settings(max_examples=30, deadline=None)
 def test_dominant_degree_is_the_largest_rate(beta, d):
     # ties are of measure zero, but two logarithms may agree to the last digits
-    logs = spectrum.log_growth_rates(beta, d, np.arange(1, 400))
-    assert logs[spectrum.dominant_degree(beta, d) - 1] >= logs.max() - 1e-10
+    logs = uniform.log_growth_rates(beta, d, np.arange(1, 400))
+    assert logs[uniform.dominant_degree(beta, d) - 1] >= logs.max() - 1e-10
     k = np.arange(1.0, 400)
     peak = -(d - 2) / 2 + np.sqrt((d - 2) ** 2 / 4 + 2 * beta)  # s = 2 beta; integers round it
     if k[-1] > 2 * peak and d <= 5:
-        assert abs(spectrum.dominant_degree(beta, d) - max(peak, 1)) <= 1
+        assert abs(uniform.dominant_degree(beta, d) - max(peak, 1)) <= 1
 
 
 @pytest.mark.parametrize(
@@ -95,20 +94,20 @@ def test_dominant_degree_is_the_largest_rate(beta, d):
 )
 def test_switching_thresholds(d, thresholds):
     k = np.arange(1, len(thresholds) + 1)
-    found = spectrum.switching_threshold(k, d)
+    found = uniform.switching_threshold(k, d)
     np.testing.assert_allclose(found, thresholds, rtol=0, atol=5.1e-7)
     # they are where the dominant degree steps
-    np.testing.assert_array_equal(spectrum.dominant_degree(found * (1 - 1e-9), d), k)
-    np.testing.assert_array_equal(spectrum.dominant_degree(found * (1 + 1e-9), d), k + 1)
+    np.testing.assert_array_equal(uniform.dominant_degree(found * (1 - 1e-9), d), k)
+    np.testing.assert_array_equal(uniform.dominant_degree(found * (1 + 1e-9), d), k + 1)
 
 
 def test_switching_thresholds_broadcast_and_reach_high_dimension():
-    found = spectrum.switching_threshold(np.array([[1], [140]]), np.array([2, 64, 4096]))
+    found = uniform.switching_threshold(np.array([[1], [140]]), np.array([2, 64, 4096]))
     assert found.shape == (2, 3)
     for (i, j), beta in np.ndenumerate(found):
         k, d = [1, 140][i], [2, 64, 4096][j]
         # equal to within what 1e-13 in beta does to a logarithm of slope at most k/beta, plus rounding of k logs
-        logs = spectrum.log_growth_rates(beta, d, [k, k + 1])
+        logs = uniform.log_growth_rates(beta, d, [k, k + 1])
         assert abs(logs[1] - logs[0]) < 1e-12 + 4 * EPS * (k + 1) * abs(logs[0])
 
 
@@ -131,13 +130,13 @@ def test_rates_agree_with_mpmath(beta, d, k, model):
         exact = float(exact)
     # k additions round by half a unit of a partial sum each, k ratios carry a few units each; the clock is a sum of
     # terms no larger than `size`, or a series of as many, and I_nu comes from AMOS with eps * max(order, beta)
-    partial = abs(float(spectrum.log_growth_rates(beta, d, k))) + np.log(k * (k + d - 2.0)) + np.log(d)
+    partial = abs(float(uniform.log_growth_rates(beta, d, k))) + np.log(k * (k + d - 2.0)) + np.log(d)
     tolerance = EPS * (k * partial + 8 * k + 8)
     if model != "SA":
         tolerance += EPS * (8 * size + max(beta, d / 2))
-    assert abs(spectrum.log_growth_rates(beta, d, k, model=model) - exact) < tolerance
+    assert abs(uniform.log_growth_rates(beta, d, k, model=model) - exact) < tolerance
     if exact < 709:
-        found = spectrum.growth_rates(beta, d, k=k, model=model)
+        found = uniform.growth_rates(beta, d, k=k, model=model)
         # exp(700 + x) is off by 700 units at most where it replaces the product; below 1e-308 digits go
         if exact > -700:
             assert abs(np.log(found) - exact) < tolerance + 1e3 * EPS
@@ -145,58 +144,58 @@ def test_rates_agree_with_mpmath(beta, d, k, model):
             assert 0 <= found < 1e-300
     else:
         with pytest.raises(ValueError, match="log_growth_rates"):
-            spectrum.growth_rates(beta, d, k=k, model=model)
+            uniform.growth_rates(beta, d, k=k, model=model)
 
 
 def test_rates_in_limits():
     # beta -> 0: (d-1)/d for k = 1, nothing else; all clocks agree there
     for model in ("SA", "USA0", "USA"):
-        np.testing.assert_allclose(spectrum.growth_rates(0.0, 5, k=[0, 1, 2], model=model), [0, 0.8, 0], atol=1e-16)
-        np.testing.assert_array_equal(spectrum.log_growth_rates(0.0, 5, [0, 2], model=model), [-np.inf, -np.inf])
+        np.testing.assert_allclose(uniform.growth_rates(0.0, 5, k=[0, 1, 2], model=model), [0, 0.8, 0], atol=1e-16)
+        np.testing.assert_array_equal(uniform.log_growth_rates(0.0, 5, [0, 2], model=model), [-np.inf, -np.inf])
     # k^2 << beta: k(k+d-2)/beta, relative correction about s/(2 beta)
-    assert spectrum.growth_rates(1e4, 3, k=2) == pytest.approx(6e-4, rel=6 / 2e4 * 1.1)
+    assert uniform.growth_rates(1e4, 3, k=2) == pytest.approx(6e-4, rel=6 / 2e4 * 1.1)
     # the largest rate tends to 2/e with a correction of order (d-1)/beta
     for d in (2, 3, 8):
-        assert spectrum.growth_rates(1e4, d).max() == pytest.approx(2 / np.e, abs=d / 1e4)
+        assert uniform.growth_rates(1e4, d).max() == pytest.approx(2 / np.e, abs=d / 1e4)
     # a value out of reach of floats: log(e^{-beta} I_141(1e4)), ten decimals
-    found = spectrum.log_growth_rates(1e4, 2, 141, model="USA0") - np.log(141**2 / 1e4)
+    found = uniform.log_growth_rates(1e4, 2, 141, model="USA0") - np.log(141**2 / 1e4)
     assert abs(found + 6.5181794536) < 1e-10
-    assert np.isfinite(spectrum.log_growth_rates(1e4, 4096, [1, 700], model="USA")).all()
+    assert np.isfinite(uniform.log_growth_rates(1e4, 4096, [1, 700], model="USA")).all()
     # the degrees listed do not depend on the clock
-    assert len({len(spectrum.growth_rates(50.0, 3, model=m)) for m in ("SA", "USA0", "USA")}) == 1
-    assert spectrum.growth_rates(np.ones((2, 1)), 3, k=[1, 2, 3]).shape == (2, 3)
-    assert spectrum.growth_rates([], 3, k=[[1], [2]]).shape == (2, 0)
+    assert len({len(uniform.growth_rates(50.0, 3, model=m)) for m in ("SA", "USA0", "USA")}) == 1
+    assert uniform.growth_rates(np.ones((2, 1)), 3, k=[1, 2, 3]).shape == (2, 3)
+    assert uniform.growth_rates([], 3, k=[[1], [2]]).shape == (2, 0)
 
 
 def test_multiplicities():
-    np.testing.assert_array_equal(spectrum.multiplicity(np.arange(5), 2), [1, 2, 2, 2, 2])
-    np.testing.assert_array_equal(spectrum.multiplicity(np.arange(5), 3), [1, 3, 5, 7, 9])
-    np.testing.assert_array_equal(spectrum.multiplicity([[0, 1], [2, 3]], 4), [[1, 4], [9, 16]])
-    assert spectrum.multiplicity(1, 4096) == 4096
-    assert spectrum.multiplicity(3, 4).dtype == np.int64
-    large = spectrum.multiplicity(500, 20)
+    np.testing.assert_array_equal(uniform.multiplicity(np.arange(5), 2), [1, 2, 2, 2, 2])
+    np.testing.assert_array_equal(uniform.multiplicity(np.arange(5), 3), [1, 3, 5, 7, 9])
+    np.testing.assert_array_equal(uniform.multiplicity([[0, 1], [2, 3]], 4), [[1, 4], [9, 16]])
+    assert uniform.multiplicity(1, 4096) == 4096
+    assert uniform.multiplicity(3, 4).dtype == np.int64
+    large = uniform.multiplicity(500, 20)
     exact = mp.mpf(1018) * mp.factorial(517) / (mp.factorial(500) * mp.factorial(18))
     assert large.dtype == np.float64
     assert abs(large / float(exact) - 1) < 4 * EPS
     with pytest.raises(ValueError, match="`k` is 4000"):
-        spectrum.multiplicity(4000, 4096)
+        uniform.multiplicity(4000, 4096)
 
 
 def test_linear_modes():
-    np.testing.assert_allclose(spectrum.linear_modes([0, 2, 6, 20], 100.0), [12.242, 13.208, 13.751, 14.012], atol=6e-4)
-    np.testing.assert_allclose(spectrum.linear_modes(0.0, [5, 9, 25, 100]), [2.72, 3.66, 6.11, 12.24], atol=6e-3)
+    np.testing.assert_allclose(uniform.linear_modes([0, 2, 6, 20], 100.0), [12.242, 13.208, 13.751, 14.012], atol=6e-4)
+    np.testing.assert_allclose(uniform.linear_modes(0.0, [5, 9, 25, 100]), [2.72, 3.66, 6.11, 12.24], atol=6e-3)
     # late, the fastest mode is alone; early, sqrt(3 beta/2) up to a relative 1/beta
     betas = np.array([0.0, 0.5, 9.0, 100.0, 1e4])
     for model in ("SA", "USA0", "USA"):
-        late = spectrum.linear_modes(1e300, betas, model=model)
-        np.testing.assert_allclose(late, spectrum.dominant_degree(betas, 2), rtol=1e-12)
-    assert spectrum.linear_modes(0.0, 1e4) == pytest.approx(np.sqrt(1.5e4), rel=1e-4)
-    assert spectrum.linear_modes(1.7e308, 1e4, model="USA") == pytest.approx(141)
+        late = uniform.linear_modes(1e300, betas, model=model)
+        np.testing.assert_allclose(late, uniform.dominant_degree(betas, 2), rtol=1e-12)
+    assert uniform.linear_modes(0.0, 1e4) == pytest.approx(np.sqrt(1.5e4), rel=1e-4)
+    assert uniform.linear_modes(1.7e308, 1e4, model="USA") == pytest.approx(141)
     # the clocks: t_SA = t_USA0 ive(0, beta)
     with mp.workdps(30):
         ratio = float(mp.besseli(0, 9) * mp.exp(-9))
-    assert spectrum.linear_modes(5.0 / ratio, 9.0, model="USA0") == pytest.approx(
-        spectrum.linear_modes(5.0, 9.0), rel=1e-12
+    assert uniform.linear_modes(5.0 / ratio, 9.0, model="USA0") == pytest.approx(
+        uniform.linear_modes(5.0, 9.0), rel=1e-12
     )
 
 
@@ -208,18 +207,22 @@ def test_linear_modes_agree_with_mpmath(beta, t):
         terms = [k**2 * b**2 * mp.exp(2 * t * k**2 * b / (beta * bessel[0])) for k, b in enumerate(bessel) if k]
         exact = float(mp.sqrt(sum(k**2 * x for k, x in enumerate(terms, 1)) / sum(terms)))
     # exponents up to 2 * 50 * 0.75 and logarithms of the largest terms up to 100, each to a few units
-    assert abs(spectrum.linear_modes(t, beta) / exact - 1) < 1e3 * EPS
+    assert abs(uniform.linear_modes(t, beta) / exact - 1) < 1e3 * EPS
 
 
 def test_printed_ring_rates():
     np.testing.assert_allclose(
-        rings.ring_growth_rates(5.0, 6, model="USA"), [6.775527500, 19.970983308, 26.397649564], rtol=1e-9
+        landscape.ring_growth_rates(5.0, 6, model="USA"), [6.775527500, 19.970983308, 26.397649564], rtol=1e-9
     )
     np.testing.assert_allclose(
-        rings.ring_growth_rates(5.0, 8, k=[1, 2, 3], model="USA"), [5.796281014, 17.903400463, 27.513888885], rtol=1e-9
+        landscape.ring_growth_rates(5.0, 8, k=[1, 2, 3], model="USA"),
+        [5.796281014, 17.903400463, 27.513888885],
+        rtol=1e-9,
     )
-    np.testing.assert_allclose(rings.ring_growth_rates(20.0, 4, model="USA0"), [2.061154e-8, 4.122307e-8], rtol=3e-7)
-    np.testing.assert_allclose(rings.escape_rate(20.0, 4, model="USA0"), 4.122307e-8, rtol=2e-7)
+    np.testing.assert_allclose(
+        landscape.ring_growth_rates(20.0, 4, model="USA0"), [2.061154e-8, 4.122307e-8], rtol=3e-7
+    )
+    np.testing.assert_allclose(landscape.escape_rate(20.0, 4, model="USA0"), 4.122307e-8, rtol=2e-7)
 
 
 def exact_ring_rate(beta, n, k, model):
@@ -251,13 +254,13 @@ def test_ring_rates_agree_with_mpmath(beta, n, share, model):
     log_exact = float(mp.log(exact))
     if log_exact > 709:
         with pytest.raises(ValueError, match="leave float range"):
-            rings.ring_growth_rates(beta, n, k=k, model=model)
+            landscape.ring_growth_rates(beta, n, k=k, model=model)
     elif log_exact > -700:
-        assert abs(np.log(rings.ring_growth_rates(beta, n, k=k, model=model)) - log_exact) < tolerance
-        assert rings.ring_growth_rates(beta, n, k=n - k, model=model) == rings.ring_growth_rates(
+        assert abs(np.log(landscape.ring_growth_rates(beta, n, k=k, model=model)) - log_exact) < tolerance
+        assert landscape.ring_growth_rates(beta, n, k=n - k, model=model) == landscape.ring_growth_rates(
             beta, n, k=k, model=model
         )
-    assert rings.log_escape_rate(beta, n, model=model) >= log_exact - tolerance
+    assert landscape.log_escape_rate(beta, n, model=model) >= log_exact - tolerance
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 5, 7, 40])
@@ -265,31 +268,33 @@ def test_log_escape_rate_is_the_largest_at_any_beta(n):
     for beta in (0.0, 1e-3, 3.0, 400.0, 1e4):
         largest = max(exact_ring_rate(beta, n, k, "USA0") for k in range(1, n // 2 + 1))
         tolerance = EPS * (20 * beta + 20 * n + 100)
-        assert abs(rings.log_escape_rate(beta, n, model="USA0") - float(mp.log(largest))) < tolerance
-        assert abs(rings.log_escape_rate(beta, n, model="USA") - float(mp.log(largest)) - beta) < tolerance
+        assert abs(landscape.log_escape_rate(beta, n, model="USA0") - float(mp.log(largest))) < tolerance
+        assert abs(landscape.log_escape_rate(beta, n, model="USA") - float(mp.log(largest)) - beta) < tolerance
 
 
 def test_ring_limits():
     # many tokens: the continuum
     k = np.arange(1, 8)
-    np.testing.assert_allclose(rings.ring_growth_rates(9.0, 1000, k=k), spectrum.growth_rates(9.0, 2, k=k), rtol=1e-12)
+    np.testing.assert_allclose(
+        landscape.ring_growth_rates(9.0, 1000, k=k), uniform.growth_rates(9.0, 2, k=k), rtol=1e-12
+    )
     # few clusters: nearest neighbours alone; the next ones are smaller by e^{-beta (cos a - cos 2a)}
     for n, beta in [(4, 60.0), (5, 90.0), (6, 150.0)]:
         a = 2 * np.pi / n
         near = 2 / n * (beta * np.sin(a) ** 2 - np.cos(a)) * np.exp(-beta * (1 - np.cos(a))) * (1 - np.cos(a * k))
-        found = rings.ring_growth_rates(beta, n, k=k, model="USA0")
+        found = landscape.ring_growth_rates(beta, n, k=k, model="USA0")
         # and the exponents here are rounded, beta and cos(a) included
         relative = 4 * n * np.exp(-beta * (np.cos(a) - np.cos(2 * a))) + 8 * beta * EPS
         assert (np.abs(found - near) <= relative * near.max()).all()
     # three clusters at 120 degrees: (1/2 + 3 beta/4) e^{-beta/2} under USA, stable below -2/3
     betas = np.array([-3.0, -1.0, -0.6, 0.0, 2.0])
     np.testing.assert_allclose(
-        rings.ring_growth_rates(betas, 3, k=1, model="USA"), (0.5 + 0.75 * betas) * np.exp(-betas / 2), rtol=1e-14
+        landscape.ring_growth_rates(betas, 3, k=1, model="USA"), (0.5 + 0.75 * betas) * np.exp(-betas / 2), rtol=1e-14
     )
-    assert rings.ring_growth_rates(-0.67, 3, k=1) < 0 < rings.ring_growth_rates(-0.66, 3, k=1)
-    assert rings.ring_growth_rates(1.0, 1, k=0) == 0
-    assert rings.ring_growth_rates(np.ones(4), 9).shape == (4, 4)
-    assert rings.log_escape_rate(np.ones((2, 1)), [3, 4, 5]).shape == (2, 3)
+    assert landscape.ring_growth_rates(-0.67, 3, k=1) < 0 < landscape.ring_growth_rates(-0.66, 3, k=1)
+    assert landscape.ring_growth_rates(1.0, 1, k=0) == 0
+    assert landscape.ring_growth_rates(np.ones(4), 9).shape == (4, 4)
+    assert landscape.log_escape_rate(np.ones((2, 1)), [3, 4, 5]).shape == (2, 3)
 
 
 @pytest.mark.parametrize("model", ["SA", "USA0"])
@@ -304,39 +309,39 @@ def test_ring_rates_are_eigenvalues_of_the_field(n, beta, model):
         weights = np.exp(beta * (np.cos(apart) - 1))
         velocity = -np.sum(weights * np.sin(apart), 1) / (np.sum(weights, 1) if model == "SA" else n)
         # entries are at most 1 + beta, n of them
-        rate = rings.ring_growth_rates(beta, n, k=k, model=model)
+        rate = landscape.ring_growth_rates(beta, n, k=k, model=model)
         np.testing.assert_allclose(velocity.imag / 1e-30, rate * mode, rtol=0, atol=4 * n * (1 + beta) * EPS)
 
 
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: spectrum.growth_rates([1.0, 2.0], 3), "without k"),
-        (lambda: spectrum.growth_rates(-1.0, 3, k=1), "`beta` is -1.0"),
-        (lambda: spectrum.growth_rates(np.nan, 3, k=1), "`beta` is nan"),
-        (lambda: spectrum.growth_rates(1.0, 1, k=1), "`d` is 1"),
-        (lambda: spectrum.growth_rates(1.0, [2, 3], k=1), "`d` is"),
-        (lambda: spectrum.growth_rates(1.0, 2.5, k=1), "`d` is 2.5"),
-        (lambda: spectrum.growth_rates(1.0, 3, k=1.5), "`k` is 1.5"),
-        (lambda: spectrum.growth_rates(1.0, 3, k=1, model="sa"), "`model` is 'sa'"),
-        (lambda: spectrum.growth_rates(1e4, 3, k=1, model="USA"), "log_growth_rates"),
-        (lambda: spectrum.log_growth_rates(1.0, 3, -1), "`k` is -1"),
-        (lambda: spectrum.multiplicity(-1, 3), "`k` is -1"),
-        (lambda: spectrum.multiplicity(1, 0), "`d` is 0"),
-        (lambda: spectrum.dominant_degree(np.inf, 3), "`beta` is inf"),
-        (lambda: spectrum.switching_threshold(0, 3), "`k` is 0"),
-        (lambda: spectrum.switching_threshold(1, 1), "`d` is 1"),
-        (lambda: spectrum.linear_modes(-1.0, 3.0), "`t` is"),
-        (lambda: spectrum.linear_modes(1.0, -3.0), "`beta` is -3.0"),
-        (lambda: rings.ring_growth_rates(-1.0, 4), "`beta` is "),
-        (lambda: rings.ring_growth_rates(np.nan, 3), "`beta` is nan"),
-        (lambda: rings.ring_growth_rates(1.0, 0), "`n` is 0"),
-        (lambda: rings.ring_growth_rates(1.0, [3, 4]), "`n` is"),
-        (lambda: rings.ring_growth_rates(1.0, 4, k=-1), "`k` is -1"),
-        (lambda: rings.ring_growth_rates(1e4, 400, k=5, model="USA"), "log_escape_rate"),
-        (lambda: rings.log_escape_rate(1.0, 1), "`n` is 1"),
-        (lambda: rings.escape_rate(1.0, 3, model="US"), "`model` is 'US'"),
-        (lambda: rings.escape_rate(1e4, 400, model="USA"), "log_escape_rate"),
+        (lambda: uniform.growth_rates([1.0, 2.0], 3), "without k"),
+        (lambda: uniform.growth_rates(-1.0, 3, k=1), "`beta` is -1.0"),
+        (lambda: uniform.growth_rates(np.nan, 3, k=1), "`beta` is nan"),
+        (lambda: uniform.growth_rates(1.0, 1, k=1), "`d` is 1"),
+        (lambda: uniform.growth_rates(1.0, [2, 3], k=1), "`d` is"),
+        (lambda: uniform.growth_rates(1.0, 2.5, k=1), "`d` is 2.5"),
+        (lambda: uniform.growth_rates(1.0, 3, k=1.5), "`k` is 1.5"),
+        (lambda: uniform.growth_rates(1.0, 3, k=1, model="sa"), "`model` is 'sa'"),
+        (lambda: uniform.growth_rates(1e4, 3, k=1, model="USA"), "log_growth_rates"),
+        (lambda: uniform.log_growth_rates(1.0, 3, -1), "`k` is -1"),
+        (lambda: uniform.multiplicity(-1, 3), "`k` is -1"),
+        (lambda: uniform.multiplicity(1, 0), "`d` is 0"),
+        (lambda: uniform.dominant_degree(np.inf, 3), "`beta` is inf"),
+        (lambda: uniform.switching_threshold(0, 3), "`k` is 0"),
+        (lambda: uniform.switching_threshold(1, 1), "`d` is 1"),
+        (lambda: uniform.linear_modes(-1.0, 3.0), "`t` is"),
+        (lambda: uniform.linear_modes(1.0, -3.0), "`beta` is -3.0"),
+        (lambda: landscape.ring_growth_rates(-1.0, 4), "`beta` is "),
+        (lambda: landscape.ring_growth_rates(np.nan, 3), "`beta` is nan"),
+        (lambda: landscape.ring_growth_rates(1.0, 0), "`n` is 0"),
+        (lambda: landscape.ring_growth_rates(1.0, [3, 4]), "`n` is"),
+        (lambda: landscape.ring_growth_rates(1.0, 4, k=-1), "`k` is -1"),
+        (lambda: landscape.ring_growth_rates(1e4, 400, k=5, model="USA"), "log_escape_rate"),
+        (lambda: landscape.log_escape_rate(1.0, 1), "`n` is 1"),
+        (lambda: landscape.escape_rate(1.0, 3, model="US"), "`model` is 'US'"),
+        (lambda: landscape.escape_rate(1e4, 400, model="USA"), "log_escape_rate"),
     ],
 )
 def test_out_of_range_is_refused(call, words):
@@ -347,11 +352,11 @@ def test_out_of_range_is_refused(call, words):
 @pytest.mark.parametrize(("n", "beta"), [(400, 9.0), (1e16, 100.0), (1e4, 0.3)])
 def test_linear_time(n, beta):
     """Mean square of the smoothed fluctuations, summed with Bessel functions."""
-    t, k = spectrum.linear_time(n, beta), np.arange(1, 80)
+    t, k = uniform.linear_time(n, beta), np.arange(1, 80)
     ratios = ive(k, beta) / ive(0, beta)
     assert np.sum(2 * ratios**2 * np.exp(2 * k**2 * ratios / beta * t)) == pytest.approx(n, rel=1e-9)
-    assert spectrum.linear_time(1, 100.0) == 0.0
+    assert uniform.linear_time(1, 100.0) == 0.0
     with pytest.raises(ValueError, match="`n` is"):
-        spectrum.linear_time(0, beta)
+        uniform.linear_time(0, beta)
     with pytest.raises(ValueError, match="`beta` is"):
-        spectrum.linear_time(n, 0.0)
+        uniform.linear_time(n, 0.0)

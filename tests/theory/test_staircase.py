@@ -6,7 +6,7 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import brentq, minimize_scalar
 
 from attnflow.theory import merging
-from attnflow.theory.merging.staircase import limit_staircase, log_plateau_bound
+from attnflow.theory.merging import limit_staircase, log_plateau_bound
 
 EPS = np.finfo(float).eps
 MODELS = ["SA", "USA0", "USA"]
