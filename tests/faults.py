@@ -6,7 +6,9 @@ row here follows and no test changes. The fixture `faults` undoes everything at 
     def test_a_full_disk_is_said_in_one_sentence(faults):
         faults.fail("rename a file", OSError(errno.ENOSPC, "No space left on device"), call=3)
 
-`replace` puts a value or function in the place of a point, `fail` raises at its k-th call, `calls` watches it.
+`replace` puts a value or function in the place of a point, `fail` raises at its k-th call, `calls` watches it; `module`
+makes a package as if it were not installed.
+A death or an error of the disk between any two changes of files comes from `tests/runs/boundaries.py` and `failing.py`.
 """
 
 import importlib
@@ -15,21 +17,34 @@ import sys
 import pytest
 
 POINTS = {
-    # experiments
-    "entry points of experiments": ("attnflow.experiments.catalogue", "_entry_points"),
     # the file system
+    "access of a file": ("os", "access"),
     "flush a file": ("os", "fsync"),
+    "home folder": ("pathlib:Path", "home"),
     "link a file": ("os", "link"),
+    "lock a descriptor": ("fcntl", "flock"),
+    "lock a file": ("filelock:FileLock", "acquire"),
     "open a file": ("os", "open"),
     "rename a file": ("os", "replace"),
-    # experiments
-    "resamples of texts": ("attnflow.experiments.kit.trained", "RESAMPLES"),
-    "texts measured together": ("attnflow.experiments.kit.trained", "GROUP"),
     "space on a disk": ("shutil", "disk_usage"),
+    "write a file of a folder": ("attnflow.folders:Folder", "write"),
+    # the process
+    "backend of a computation": ("jax", "default_backend"),
+    "change a setting of JAX": ("jax:config", "update"),
+    "command line": ("sys", "argv"),
+    "find a package": ("importlib.util", "find_spec"),
+    "memory of the machine": ("attnflow.feasible", "machine_memory"),
+    "run a program": ("subprocess", "run"),
+    "sleep": ("time", "sleep"),
+    "standard output": ("sys", "stdout"),
     # certify
     "defect of a tube": ("attnflow.certify.tubes", "defect_size"),
     "growth of errors in a tube": ("attnflow.certify.tubes", "log_norm"),
     "order of a tube": ("attnflow.certify.circle_flows", "_order"),
+    # cli
+    "keep compiled programs": ("attnflow.cli.console", "use_compilation_cache"),
+    "messages of commands": ("attnflow.cli.console", "say"),
+    "tables of commands": ("attnflow.cli.tables", "out"),
     # control
     "amplification of an expansion": ("attnflow.control.sphere", "expansion"),
     "delivery of tokens by gates": ("attnflow.control.sphere", "_deliver"),
@@ -39,14 +54,27 @@ POINTS = {
     "replay of a schedule": ("attnflow.control.search", "solve"),
     # decoders
     "pairs of a batch of prompts": ("attnflow.decoders.retrieval", "PAIRS"),
+    # experiments
+    "entry points of experiments": ("attnflow.experiments.catalogue", "_entry_points"),
+    "resamples of texts": ("attnflow.experiments.kit.trained", "RESAMPLES"),
+    "texts measured together": ("attnflow.experiments.kit.trained", "GROUP"),
     # fields
     "inverse moments of a gate": ("attnflow.fields.exact.gates", "inverse_moments"),
+    "prepare a field": ("attnflow.fields:AbstractField", "prepare"),
     "prepared attention": ("attnflow.fields:Attention", "prepare"),
     # flows
     "beginning of a flow": ("attnflow.flows.particles", "_begin"),
+    "clock of progress": ("attnflow.flows.outcome", "clock"),
     "first slice": ("attnflow.flows.particles", "FIRST_SLICE"),
     "force between clusters": ("attnflow.flows.longtime.integrator", "force"),
+    "frames of a chunk": ("attnflow.flows.solve", "MOST"),
+    "modules of the heartbeat": ("attnflow.flows.heartbeat", "importlib"),
+    "seconds before the heartbeat": ("attnflow.flows.heartbeat", "AFTER"),
+    "seconds between heartbeats": ("attnflow.flows.heartbeat", "EVERY"),
     "seconds of a slice": ("attnflow.flows.particles", "SECONDS"),
+    "set up flowing tokens": ("attnflow.flows.particles:FlowingTokens", "__init__"),
+    "slots of clusters": ("attnflow.flows.longtime.stepper", "SLOTS"),
+    "system of the heartbeat": ("attnflow.flows.heartbeat", "sys"),
     # lab
     "bytes of a saved run": ("attnflow.lab.saving", "FOLDER"),
     "command of an engine": ("attnflow.lab.clients", "COMMAND"),
@@ -56,8 +84,16 @@ POINTS = {
     "seconds until a silent client leaves": ("attnflow.lab.limits", "IDLE"),
     "seconds until work is ended": ("attnflow.lab.limits", "CANCEL"),
     "tokens of a lab": ("attnflow.lab.limits", "TOKENS"),
+    # meanfield
+    "advection of cells": ("attnflow.meanfield.cells.volumes", "advect"),
+    # observe
+    "centres of clusters": ("attnflow.observe.clusters", "_described"),
+    "largest block of slow motion": ("attnflow.observe.slow_motion", "LARGEST_BLOCK"),
+    "pairs of doubtful cells": ("attnflow.observe.linked", "BATCH"),
+    "pairs of points for a tree": ("attnflow.observe.linked", "LARGE"),
     # plots
     "draw a run": ("attnflow.plots.report", "draw_run"),
+    "draw a run with its report": ("attnflow.plots", "draw_run"),
     "labelled leaves of a tree": ("attnflow.plots.tree", "MOST_WORDS"),
     "leaves of a tree": ("attnflow.plots.tree", "FEW"),
     "tokens of an overlap map": ("attnflow.plots.overlaps", "SAMPLE"),
@@ -65,43 +101,39 @@ POINTS = {
     "bytes of a block of states": ("attnflow.probe.states", "BLOCK"),
     "fetch a network": ("attnflow.probe.networks.fetching", "fetch"),
     "networks to fetch": ("attnflow.probe.networks.catalogue", "NETWORKS"),
-    # processes and their memory
-    "memory of the machine": ("attnflow.feasible", "machine_memory"),
-    "run a program": ("subprocess", "run"),
-    # tokens
-    "read tokens": ("attnflow.tokens.files", "read_tokens"),
-    "read tokens of a specification": ("attnflow.runs.token_files", "read_tokens"),
-    "frames of a chunk": ("attnflow.flows.solve", "MOST"),
-    "modules of the heartbeat": ("attnflow.flows.heartbeat", "importlib"),
-    "seconds before the heartbeat": ("attnflow.flows.heartbeat", "AFTER"),
-    "seconds between heartbeats": ("attnflow.flows.heartbeat", "EVERY"),
-    "seconds of a slice": ("attnflow.flows.particles", "SECONDS"),
-    "slots of clusters": ("attnflow.flows.longtime.stepper", "SLOTS"),
-    "system of the heartbeat": ("attnflow.flows.heartbeat", "sys"),
-    # mean fields
-    "advection of cells": ("attnflow.meanfield.cells.volumes", "advect"),
-    # observables
-    "centres of clusters": ("attnflow.observe.clusters", "_described"),
-    "largest block of slow motion": ("attnflow.observe.slow_motion", "LARGEST_BLOCK"),
-    "pairs of doubtful cells": ("attnflow.observe.linked", "BATCH"),
-    "pairs of points for a tree": ("attnflow.observe.linked", "LARGE"),
     # random layers
     "carried labels": ("attnflow.random_layers.conditional", "_carried"),
     "memory of paths under boosts": ("attnflow.random_layers.boosts", "require_memory"),
     "seconds of a slice of layers": ("attnflow.random_layers.layer_stepper", "SLICE"),
     # runs
     "commit to a folder": ("attnflow.runs:ZarrSink", "commit"),
+    "facts about the machine": ("attnflow.runs.folder", "environment"),
+    "lock a run": ("attnflow.runs.locks", "take"),
+    "make a part of a specification": ("attnflow.runs.spec", "build_part"),
+    "numbers of a file of tokens": ("attnflow.runs.token_files", "MOST_NUMBERS"),
+    "plugins that were executed": ("attnflow.runs.plugins", "_EXECUTED"),
+    "read tokens of a specification": ("attnflow.runs.token_files", "read_tokens"),
+    "verify a run": ("attnflow.runs:Run", "verify"),
     # sums
-    "backend of a computation": ("jax", "default_backend"),
     "bound of round-off": ("attnflow.sums:FastSphere", "rounding"),
     "products of a tile of neighbours": ("attnflow.sums.cutoff", "PRODUCT"),
-    "sums over neighbours": ("attnflow.sums.cutoff", "_sums"),
     "sums of the fused kernel": ("attnflow.sums.fused", "_sums"),
+    "sums over neighbours": ("attnflow.sums.cutoff", "_sums"),
     "tile of neighbours": ("attnflow.sums.cutoff", "TILE"),
+    # sweeps
+    "bytes of a block of results": ("attnflow.sweeps.assembly", "BLOCK"),
+    "bytes of results in memory": ("attnflow.sweeps.assembly", "IN_MEMORY"),
+    "deaths of a worker": ("attnflow.sweeps.cluster", "DEATHS"),
+    "seconds between collections": ("attnflow.sweeps.execution", "COLLECT_EVERY"),
+    "seconds until a scheduler answers": ("attnflow.sweeps.cluster", "CONNECT"),
+    "share of time between collections": ("attnflow.sweeps.execution", "COLLECT_SHARE"),
+    "versions that decide bits": ("attnflow.sweeps.plan", "numerics"),
     # text
     "words of a dense factorisation": ("attnflow.text.cooccurrence", "DENSE"),
+    # tokens
+    "read tokens": ("attnflow.tokens.files", "read_tokens"),
 }
-"""Name of every point -> (module or class in a module, attribute)."""
+"""Name of every point -> (module, or module:class; attribute)."""
 
 
 class Faults:
@@ -132,10 +164,6 @@ class Faults:
             return original(*arguments, **keywords)
 
         original = self.replace(point, failing)
-
-    def uninstall(self, package):
-        """Let the import of a package fail, as where it is not installed."""
-        self.monkeypatch.setitem(sys.modules, package, None)
 
     def calls(self, point):
         """Watch a point, which goes on to work; return the growing list of (arguments, keywords) of its calls."""

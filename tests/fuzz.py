@@ -22,8 +22,8 @@ import attnflow as af
 from attnflow import observe, stability
 from attnflow.errors import AttnflowError
 from attnflow.runs import check_spec, parse_spec
-from attnflow.runs.registry import REGISTRY
 from tests.runs.kinds import TEXTS
+from tests.words import REGISTRY
 
 LONGEST_SENTENCE = 1200
 
@@ -282,7 +282,7 @@ class _Enough(Exception):
     pass
 
 
-class _Before(af.flows.sink.InMemory):
+class _Before(af.flows.InMemory):
     def begin(self, layout):
         super().begin(layout)
         raise _Enough

@@ -4,9 +4,7 @@ A refusal has the exit code that belongs to it, and no file is left outside of t
 with a flipped bit is refused, or gives what it gave before.
 """
 
-import contextlib
 import functools
-import io
 import json
 import os
 import re
@@ -20,7 +18,7 @@ from hypothesis import strategies as st
 
 import attnflow as af
 from attnflow import runs
-from attnflow.cli import console, main
+from tests.cli.commands import attnflow
 from tests.fuzz import GOOD, Finding, as_toml, budget, place_of, scalars, sentence, texts, values
 
 CODES = {0, 1, 2, 3, 4, 5, 6}
@@ -72,23 +70,9 @@ command_lines = st.builds(
 
 
 def command(arguments, cwd, encoding="utf-8"):
-    """(exit code, what is printed, what is said) of a command in this process, on a terminal of this encoding."""
-    out, err = (io.TextIOWrapper(io.BytesIO(), encoding=encoding, write_through=True) for _ in range(2))
-    code, before, argv, cache = 0, Path.cwd(), sys.argv, console.use_compilation_cache
-    columns = os.environ.get("COLUMNS")
-    os.chdir(cwd)
-    sys.argv, console.use_compilation_cache, os.environ["COLUMNS"] = ["attnflow", *arguments], lambda: None, "4000"
-    try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            main()
-    except SystemExit as ended:
-        code = ended.code or 0
-    finally:
-        os.chdir(before)
-        sys.argv, console.use_compilation_cache = argv, cache
-        os.environ.pop("COLUMNS")
-        os.environ |= {} if columns is None else {"COLUMNS": columns}
-    return code, *(stream.buffer.getvalue().decode(encoding) for stream in (out, err))
+    """(exit code, what is printed, what is said) of a command in this process, on a wide terminal of this encoding."""
+    done = attnflow(*arguments, cwd=cwd, encoding=encoding, COLUMNS="4000")
+    return done.returncode, done.stdout, done.stderr
 
 
 def check_command(arguments, place, *, runs=False, seconds=60.0, encoding="utf-8"):

@@ -21,8 +21,8 @@ import numpy as np
 
 import attnflow as af
 from attnflow.errors import AttnflowError
+from tests.cli.commands import attnflow
 from tests.cli.test_bad_input import SPEC
-from tests.cli.test_cli import attnflow
 
 KEPT = Path(__file__).parent / "kept" / "4bf48d24.tar.xz"
 LONGEST = 60

@@ -8,7 +8,7 @@ import pytest
 import attnflow as af
 from attnflow.axes import Along, as_seed, finite_array, members, positive, scalar
 from attnflow.errors import InvalidInput
-from attnflow.runs.spec import parse_spec
+from attnflow.runs import parse_spec
 
 SEEDS = af.uniform(af.Sphere(3), n=4, seed=[0, 1])
 SPEC = """

@@ -8,6 +8,7 @@ import pytest
 
 from attnflow import compilations
 from attnflow.errors import InvalidInput
+from tests.kit import environment
 
 SOLVE = """
 import sys, attnflow as af
@@ -71,10 +72,9 @@ def test_it_must_come_first():
     assert "call attnflow.cache_compilations() before anything else" in done.stderr.splitlines()[-1]
 
 
-def test_a_user_without_a_home(monkeypatch, tmp_path):
-    monkeypatch.setattr(compilations.Path, "home", lambda: (_ for _ in ()).throw(RuntimeError("no home")))
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    with pytest.raises(InvalidInput, match="give a folder"):
+def test_a_user_without_a_home(faults):
+    faults.fail("home folder", RuntimeError("no home"))
+    with environment(XDG_CACHE_HOME=None), pytest.raises(InvalidInput, match="give a folder"):
         compilations.user_cache("compiled")
 
 

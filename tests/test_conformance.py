@@ -11,12 +11,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import tomli_w
 
 import attnflow as af
-from attnflow.runs.registry import REGISTRY
-from attnflow.runs.spec import build_part, parse_spec
+from attnflow.runs import parse_spec
 from tests.conftest import rotation
 from tests.marks import graded
+from tests.words import REGISTRY
 
 N, D = 10, 4
 EPS = np.finfo(float).eps
@@ -118,18 +119,16 @@ def with_beta(part, beta):
 
 def build(name, beta=2.0):
     """(field, tokens) through a specification."""
-    import tomli_w
-
     field = with_beta(copy.deepcopy(MODELS[name]), beta)
     space = {"name": "euclidean" if field["name"] in EUCLIDEAN else "sphere", "dim": D}
     x = af.uniform(af.Sphere(D), n=N, seed=5).positions
-    spec = {
-        "tokens": {"name": "array", "positions": x.tolist(), "space": space},
-        "field": field,
-        "solve": {"until": 1.0},
-    }
-    made = parse_spec(tomli_w.dumps(spec)).work
-    return made.field, made.tokens
+    work = work_of(field, {"name": "array", "positions": x.tolist(), "space": space})
+    return work.field, work.tokens
+
+
+def work_of(field, tokens):
+    """The work that a specification with these tables describes."""
+    return parse_spec(tomli_w.dumps({"tokens": tokens, "field": field, "solve": {"until": 1.0}})).work
 
 
 def has_beta(part):
@@ -307,7 +306,7 @@ def test_spaces(name):
         "torus": {"circles": D // 2},
         "product": {"factors": [{"name": "euclidean", "dim": 2}, {"name": "torus", "circles": 1}]},
     }.get(name, {"dim": D})
-    space = build_part("space", {"name": name, **made})
+    space = work_of(ATTENTION, {"name": "uniform", "n": 1, "space": {"name": name, **made}}).tokens.space
     assert space.dim == D
     x = space.sample(np.random.default_rng(0), N)
     v = np.random.default_rng(1).standard_normal((N, D))

@@ -1,5 +1,6 @@
 """Every Python example of the documents runs."""
 
+import contextlib
 import os
 import re
 import subprocess
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from attnflow import experiments
-from attnflow.runs.spec import parse_spec
+from attnflow.runs import parse_spec
 
 ROOT = Path(__file__).parent.parent
 PAGES = [
@@ -54,14 +55,14 @@ def test_the_ten_lines_run_as_they_are_printed(tmp_path):
 @pytest.mark.slow
 @pytest.mark.optimised
 @pytest.mark.parametrize("part", range(3))
-def test_examples_run(part, tmp_path, monkeypatch):
+def test_examples_run(part, tmp_path):
     """Every third page in one process; a failure names the page."""
-    monkeypatch.chdir(tmp_path)
     for page in PAGES[1:][part::3]:  # the first is README, see above
         names = {}
         for block in re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.S):
             try:
-                exec(block.replace("n=2_000", "n=60"), names)
+                with contextlib.chdir(tmp_path):
+                    exec(block.replace("n=2_000", "n=60"), names)
             except Exception as error:
                 raise AssertionError(f"an example of {page.name} fails: {block}") from error
 

@@ -5,6 +5,7 @@ most 25 lines of code after its docstring (50 where a class is written), uses pu
 into the current folder, under its own name. The site shows it as a tutorial (site/tutorials.py). All scripts run in this process, so that programs are compiled once.
 """
 
+import contextlib
 import re
 import runpy
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import matplotlib as mpl
 import pytest
 
+from tests.kit import environment
 from tests.marks import graded
 
 SCRIPTS = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
@@ -32,10 +34,8 @@ def test_a_script_is_short_and_public(script):
 
 
 @graded("script", SCRIPTS, ids=lambda script: script.stem, slow=1)
-def test_a_script_runs_and_saves_its_figure(script, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("ATTNFLOW_SMALL", "1")
-    with mpl.rc_context({"backend": "agg"}):
+def test_a_script_runs_and_saves_its_figure(script, tmp_path):
+    with contextlib.chdir(tmp_path), environment(ATTNFLOW_SMALL="1"), mpl.rc_context({"backend": "agg"}):
         runpy.run_path(str(script), run_name="__main__")
         mpl.pyplot.close("all")
     written = list(tmp_path.glob(f"{script.stem}.*"))

@@ -6,14 +6,12 @@ import numpy as np
 import pytest
 
 import attnflow as af
-from attnflow import feasible
+from attnflow import feasible, learn
 from attnflow.errors import InvalidInput, TooLarge
 from attnflow.fields import Affine
-from attnflow.flows import Heun
-from attnflow.flows.saving import saved_times
-from attnflow.flows.sink import InMemory
-from attnflow.learn import fit, interleaved_classes, residual_network
+from attnflow.flows import Heun, InMemory, Solve
 from attnflow.meanfield import CircleBasis, ZonalBasis, circle_cells, evolve, uniform, zonal_cells
+from tests.kit import environment
 
 SPHERE, FIELD = af.Sphere(3), af.Attention(2.0)
 TOKENS = af.uniform(SPHERE, n=4)
@@ -21,9 +19,9 @@ GIB = 2**30
 
 
 @pytest.fixture(autouse=True)
-def small_machine(monkeypatch):
-    """A laptop, whatever machine the tests run on."""
-    monkeypatch.setattr(feasible, "machine_memory", lambda: 16 * GIB)
+def memory_of_this_machine(faults):
+    """The function that measures it; all else is told that the machine is a laptop."""
+    return faults.replace("memory of the machine", lambda: 16 * GIB)
 
 
 def message(call):
@@ -59,8 +57,8 @@ BUILDERS = [
     ("dim", lambda n: ZonalBasis(n, 8)),
     ("count", lambda n: circle_cells(n)),
     ("count", lambda n: zonal_cells(3, n)),
-    ("n", lambda n: interleaved_classes(n)),
-    ("steps", lambda n: fit(None, None, None, steps=n)),
+    ("n", lambda n: learn.interleaved_classes(n)),
+    ("steps", lambda n: learn.fit(None, None, None, steps=n)),
     ("max_steps", lambda n: af.Adaptive(max_steps=n)),
 ]
 
@@ -77,7 +75,7 @@ def test_the_message_has_what_is_needed_and_what_there_is():
         "`n` is 1000000000000, which would take 4.47e+04 GiB of memory, and this machine has 16 GiB; "
         "give a smaller `n`."
     )
-    assert "would take 1.49e+03 GiB" in message(lambda: residual_network(10, 10**6, 10**4))
+    assert "would take 1.49e+03 GiB" in message(lambda: learn.residual_network(10, 10**6, 10**4))
 
 
 @pytest.mark.parametrize("method", [af.Fixed(1e-12), Heun(1e-12), af.Layers(1e-12), af.Fixed(5e-324 * 2**60)])
@@ -120,12 +118,12 @@ def test_times_that_mean_nothing(until):
 
 
 def test_times_closer_than_floating_point_tells_apart():
-    assert "saved times are" in message(lambda: saved_times(10, 1e-307, None))
-    assert len(saved_times(10, 1e-300, None)) == 11
+    assert "saved times are" in message(lambda: af.solve(FIELD, TOKENS, 1e-307, save=10))
+    assert len(Solve(FIELD, TOKENS, 1e-300, save=10).checked().times) == 11
 
 
-def test_frames_must_fit_in_memory_where_they_are_kept_there(monkeypatch):
-    monkeypatch.setattr(feasible, "machine_memory", lambda: GIB / 16)
+def test_frames_must_fit_in_memory_where_they_are_kept_there(faults):
+    faults.replace("memory of the machine", lambda: GIB / 16)
     found = message(lambda: af.solve(FIELD, TOKENS, 1.0, save=10**6))
     assert found.startswith("what is saved at 1000001 times would take 13")
     assert "run folder" in found
@@ -133,11 +131,11 @@ def test_frames_must_fit_in_memory_where_they_are_kept_there(monkeypatch):
     assert "a flow of 2000000 coordinates" in message(lambda: af.solve(many, af.uniform(af.Sphere(2), n=100), 1.0))
 
 
-def test_limits_can_be_lifted(monkeypatch):
-    monkeypatch.setenv("ATTNFLOW_LIMITS", "off")
-    assert af.Sphere(10**8).dim == 10**8
-    assert af.saving.Evenly(10**12).count == 10**12
-    af.Fixed(1e-12).check(1.0, FIELD)
+def test_limits_can_be_lifted():
+    with environment(ATTNFLOW_LIMITS="off"):
+        assert af.Sphere(10**8).dim == 10**8
+        assert af.saving.Evenly(10**12).count == 10**12
+        af.Fixed(1e-12).check(1.0, FIELD)
 
 
 class Told(Exception):
@@ -178,10 +176,8 @@ def test_sizes_and_spans_as_people_read_them():
     assert [feasible.span(s) for s in (5, 600, 7200, 1e6, 1e12)] == ["5 s", "10 minutes", "2 hours", "12 days", "3.17e+04 years"]  # fmt: skip
 
 
-def test_the_memory_of_a_machine_is_known():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.undo()
-        assert GIB < feasible.machine_memory() < 2**60
+def test_the_memory_of_a_machine_is_known(memory_of_this_machine):
+    assert GIB < memory_of_this_machine() < 2**60
 
 
 def test_a_huge_inverse_temperature():

@@ -179,7 +179,7 @@ WRITERS = {
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_what_is_saved_anywhere_replaces_links_and_is_whole(name, outside, tmp_path, monkeypatch):
+def test_what_is_saved_anywhere_replaces_links_and_is_whole(name, outside, tmp_path, faults):
     """Links lie where the file comes to, and where earlier versions began it; then the disk fails in the last step."""
     place = tmp_path / "place"
     place.mkdir()
@@ -190,7 +190,7 @@ def test_what_is_saved_anywhere_replaces_links_and_is_whole(name, outside, tmp_p
     saved = (place / name).read_bytes()
     assert not (place / name).is_symlink()
     assert sorted(place.iterdir()) == sorted(links)
-    monkeypatch.setattr(os, "replace", lambda *_, **__: os.stat(place / "nothing"))
+    faults.fail("rename a file", FileNotFoundError(2, "No such file or directory"))
     with pytest.raises(RunError, match="cannot write"):
         WRITERS[name](place / name)
     assert (place / name).read_bytes() == saved

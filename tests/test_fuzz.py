@@ -4,7 +4,6 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-import attnflow as af
 from tests import fuzz
 from tests import fuzz_commands as commands
 
@@ -85,7 +84,7 @@ def test_flipped_bits_of_an_unfinished_run(place, change):
     commands.check_unfinished(place, change, commands.resumed(place))
 
 
-def test_a_flipped_bit_that_is_read_is_a_finding(place, monkeypatch):
-    monkeypatch.setattr(af.runs.Run, "verify", lambda self: None)
+def test_a_flipped_bit_that_is_read_is_a_finding(place, faults):
+    faults.replace("verify a run", lambda run: None)
     with pytest.raises(fuzz.Finding, match=r"\['show'\] reads arrays.zarr/energy/c/0 with a flipped bit"):
         commands.check_flipped(place, (0.0, 0.5, 0), ["show"])

@@ -7,10 +7,9 @@ import pytest
 
 from attnflow import experiments, references, runs
 from attnflow.errors import InvalidInput
-from attnflow.experiments import citation
-from attnflow.runs.registry import REGISTRY
 from tests import bibliography
 from tests.marks import graded
+from tests.words import REGISTRY
 
 ROOT = Path(__file__).parent.parent
 BIB = (ROOT / "src" / "attnflow" / "references.bib").read_text(encoding="utf-8")
@@ -180,7 +179,7 @@ def draw(parameters, data):
     assert (found.papers, found.unknown) == (expected, ("my own notes",))
     run, _ = experiments.reproduce(file, tmp_path / "run")
     file.unlink()
-    found = citation.of_run(run)
+    found = experiments.cited(run.path)
     assert found.papers == expected | {"geshkovski2025perspective": ("Theorem 6.1",)}
     assert found.software["jax"] == run.manifest()["versions"]["jax"]
     assert "% for: Theorem 6.1\n@article{geshkovski2025perspective," in found.to_bibtex()

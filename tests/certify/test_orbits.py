@@ -156,7 +156,7 @@ def test_the_checker_needs_neither_flint_nor_the_search(tmp_path):
 
 
 def test_without_flint_one_sentence(faults):
-    faults.uninstall("flint")
+    faults.module("flint")
     with pytest.raises(MissingExtra, match=r"^proofs need python-flint; install `attnflow\[certify\]`\.$"):
         certify.equilibrium(CUBE, 1.0)
 

@@ -54,7 +54,7 @@ def test_reports_print_the_bound_or_say_what_it_takes(flow, faults):
     ].values.tolist()
     assert "apart until" in account.after[1]
     assert "comparison of caps" in account.after[2]
-    faults.uninstall("flint")
+    faults.module("flint")
     account = af.plots.account(flow)
     assert all("log_proved" not in row for row in account.summary["plateaus"])
     assert "apart until" not in account.after[1]

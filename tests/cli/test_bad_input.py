@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from tests.cli.test_cli import attnflow
+from tests.cli.commands import attnflow
 from tests.marks import graded
 
 SPEC = """
@@ -133,8 +133,8 @@ def test_bytes_that_are_no_text(place):
     assert "not text in UTF-8" in refused(place, ["run", "s.toml"], 2)
 
 
-def test_arrays_that_do_not_fit_on_the_disk_leave_no_folder(place, monkeypatch):
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(1, 1, 0))
+def test_arrays_that_do_not_fit_on_the_disk_leave_no_folder(place, faults):
+    faults.replace("space on a disk", lambda path: shutil._ntuple_diskusage(1, 1, 0))
     assert "has 0 bytes free" in refused(place, ["run", "s.toml", "--out", "o"], 6)
 
 
@@ -205,16 +205,11 @@ def test_another_format(finished, tmp_path):
 
 
 @pytest.mark.parametrize("where", ["resume", "extend"])
-def test_a_folder_that_cannot_be_written_to(finished, tmp_path, monkeypatch, where):
-    import filelock
-
-    def acquire(self, *args, **kwargs):
-        raise OSError(30, "Read-only file system")
-
+def test_a_folder_that_cannot_be_written_to(finished, tmp_path, faults, where):
     shutil.copytree(finished / "runs" / "good", tmp_path / "run")
     file = tmp_path / "run" / "manifest.json"
     if where == "resume":
         file.write_text(json.dumps(older(json.loads(file.read_text())) | {"status": "interrupted"}))
-    monkeypatch.setattr(filelock.FileLock, "acquire", acquire)
+    faults.fail("lock a file", OSError(30, "Read-only file system"))
     rest = [] if where == "resume" else ["--until", "2"]
     assert "Read-only file system" in refused(tmp_path, [where, "run", *rest], 6)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from attnflow import references, runs
-from tests.cli.test_cli import attnflow
+from tests.cli.commands import attnflow
 
 
 def keys(text):

@@ -1,6 +1,5 @@
 """The command line, end to end: a run that is interrupted and resumed in processes of its own, the rest in this one."""
 
-import io
 import json
 import os
 import shutil
@@ -9,38 +8,19 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import numpy as np
 import pytest
 import xarray as xr
 
-from attnflow.cli import console, main
 from attnflow.runs import Run, load_spec
+from tests.cli.commands import attnflow
 
 SMALL = ["--set", "tokens.n=8", "--set", "tokens.seed=4", "--set", "solve_long.method.frames=30"]
 
 # compiled programs are shared by all commands of one test run, as they are on a user's machine
 CACHE = str(Path(tempfile.gettempdir()) / f"attnflow-tests-{os.environ.get('PYTEST_XDIST_TESTRUNUID', os.getpid())}")
-
-
-def attnflow(*arguments, cwd, check=None):
-    """Run a command here; importing JAX anew for each would be most of the time."""
-    out, err, code = io.StringIO(), io.StringIO(), 0
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
-        patch.chdir(cwd)
-        patch.setenv("COLUMNS", "200")
-        patch.setattr(sys, "argv", ["attnflow", *arguments])
-        patch.setattr(console, "use_compilation_cache", lambda: None)  # it is for a process of one's own
-        try:
-            main()
-        except SystemExit as ended:
-            code = ended.code or 0
-    done = subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
-    if check is not None:
-        assert done.returncode == check, done.stderr
-    return done
 
 
 def in_a_process(*arguments, cwd, check=None):

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from types import SimpleNamespace
 
-import jax
 import pytest
 from rich.console import Console
 
@@ -16,8 +15,9 @@ from attnflow import cli
 from attnflow.cli import console, progress
 from attnflow.compilations import cache_compilations
 from attnflow.errors import InvalidInput, RunError, RunExists, TooLarge
-from attnflow.flows import Progress
-from attnflow.flows.outcome import Pace, Reached
+from attnflow.flows import Progress, Reached
+from attnflow.flows.outcome import Pace
+from tests.kit import environment
 from tests.marks import graded
 
 FIELD, TOKENS = af.Attention(2.0), af.uniform(af.Sphere(3), n=4)
@@ -58,27 +58,27 @@ def test_a_terminal_without_unicode_and_without_a_width():
     assert any("growth rates" in line for line in lines)
 
 
-def test_characters_that_cannot_be_shown_are_spelled():
+def test_characters_that_cannot_be_shown_are_spelled(faults):
     spelled = {"β": "beta", "ü": "u", "–": "-", "−": "-", "·": "*", "⁵": "?", "ᵈ": "?", "∞": "?", "\u00a0": " "}
     assert {one: cli.spelled(one) for one in spelled} == spelled
     stream = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "stdout", stream)
-        cli.show_what_can_be_shown()
+    before = faults.replace("standard output", stream)
+    cli.show_what_can_be_shown()
+    faults.replace("standard output", before)
     stream.write("β = ü")
     stream.flush()
     assert stream.buffer.getvalue() == "beta = ü".encode("latin-1")
 
 
-def test_errors_that_are_no_refusals_become_sentences(monkeypatch):
-    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
-    found = {
+def test_errors_that_are_no_refusals_become_sentences():
+    refusals = {
         "cannot use 'a' (No space left on device)": OSError(28, "No space left on device", "a"),
         "the memory of this machine": MemoryError(),
         "kept": RunExists("kept"),
     }
-    assert all(words in str(console.refusal(error)) for words, error in found.items())
-    assert console.refusal(RuntimeError("anything else")) is None
+    with environment(JAX_PLATFORMS="cpu"):
+        assert all(words in str(console.refusal(error)) for words, error in refusals.items())
+        assert console.refusal(RuntimeError("anything else")) is None
 
 
 def test_a_device_that_is_not_there(tmp_path):
@@ -91,23 +91,21 @@ def test_a_device_that_is_not_there(tmp_path):
 
 
 @pytest.mark.parametrize("variable", ["JAX_COMPILATION_CACHE_DIR", "XDG_CACHE_HOME"])
-def test_a_cache_that_cannot_be_written_is_one_sentence(variable, tmp_path, monkeypatch):
+def test_a_cache_that_cannot_be_written_is_one_sentence(variable, tmp_path, faults):
     (tmp_path / "file").touch()
-    monkeypatch.setenv("EQX_ON_ERROR", "nan")
-    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
-    monkeypatch.setenv(variable, str(tmp_path / "file" / "x"))
-    changed = {}
-    monkeypatch.setattr(jax.config, "update", changed.__setitem__)
-    with pytest.raises(RunError, match=r"compiled programs are not kept, because '.*file/x.* cannot be written to"):
-        cache_compilations()
+    changed, stream = {}, io.StringIO()
+    faults.replace("change a setting of JAX", changed.__setitem__)
+    faults.replace("messages of commands", Console(file=stream, width=80))
+    folders = {"JAX_COMPILATION_CACHE_DIR": None, variable: str(tmp_path / "file" / "x")}
+    with environment(EQX_ON_ERROR="nan", **folders):
+        with pytest.raises(RunError, match=r"compiled programs are not kept, because '.*file/x.* cannot be written to"):
+            cache_compilations()
+        console.use_compilation_cache()
     assert changed == {"jax_compilation_cache_dir": None}
-    stream = io.StringIO()
-    monkeypatch.setattr(console, "say", Console(file=stream, width=80))
-    console.use_compilation_cache()
     assert stream.getvalue().startswith("note: compiled programs are not kept")
 
 
-def test_work_takes_ctrl_c_and_the_rest_of_a_command_does_not(monkeypatch):
+def test_work_takes_ctrl_c_and_the_rest_of_a_command_does_not():
     before = signal.signal(signal.SIGINT, cli.leave_at_once)
     try:
         with pytest.raises(KeyboardInterrupt), console.stoppable():
@@ -142,6 +140,16 @@ def test_the_clock_of_a_bar_goes_on_while_figures_are_drawn():
 
 
 @pytest.mark.parametrize(
+    ("rate", "words"),
+    [(0.0, "first step"), (0.02, "50 s a step"), (0.5, "2 s a step"), (3.0, "3 steps/s"), (4321.0, "4,321 steps/s")],
+)
+def test_a_bar_tells_no_rate_that_says_nothing(rate, words):
+    made, task = bar(figures=False)
+    made.update(Progress(1.0, 2.0, 1, 2, 7, 1.0, rate, 60.0))
+    assert task.fields["where"] == f"t = 1 of 2 · {words}"
+
+
+@pytest.mark.parametrize(
     ("remaining", "words"),
     [
         (float("nan"), ""),
@@ -156,9 +164,9 @@ def test_how_long_it_takes_is_said_in_few_digits(remaining, words):
     assert task.fields["left"] == words
 
 
-def test_the_first_slice_gives_an_estimate_and_later_ones_forget_it(monkeypatch):
+def test_the_first_slice_gives_an_estimate_and_later_ones_forget_it(faults):
     now = SimpleNamespace(perf_counter=lambda: now.time, time=100.0)
-    monkeypatch.setattr("attnflow.flows.outcome.clock", now)
+    faults.replace("clock of progress", now)
     pace = Pace(10.0, 5, Reached(2.0, 1, 0))  # a run that goes on from t = 2
     found = []
     for seconds, t in ((20.0, 4.0), (21.0, 5.0), (22.0, 6.0), (23.0, 10.0)):
@@ -178,13 +186,13 @@ def test_a_flow_tells_how_long_it_takes_after_its_first_slice():
 
 
 @pytest.mark.parametrize("given", [1e16, 1e300])
-def test_a_time_that_no_clock_reaches_is_refused(given, monkeypatch):
+def test_a_time_that_no_clock_reaches_is_refused(given):
     with pytest.raises(TooLarge, match=r"`until` is .* use solve_long"):
         af.solve(FIELD, TOKENS, given)
     with pytest.raises(TooLarge, match=r"use solve_long"):
         af.meanfield.evolve(FIELD, af.meanfield.uniform(af.meanfield.CircleBasis(4)), given)
-    monkeypatch.setenv("ATTNFLOW_LIMITS", "off")
-    with pytest.raises(InvalidInput, match="the last saved time"):  # the next check
+    # the next check
+    with environment(ATTNFLOW_LIMITS="off"), pytest.raises(InvalidInput, match="the last saved time"):
         af.solve(FIELD, TOKENS, given, save=[1.0])
 
 

@@ -1,5 +1,6 @@
 """`--plugin` and `reproduce ./mine.py` on the command line: what is said, with which exit code, and what is left alone."""
 
+import contextlib
 import json
 import os
 import re
@@ -9,57 +10,34 @@ from pathlib import Path
 
 import pytest
 
-from attnflow.cli import console, main
 from attnflow.experiments import look_up
-from attnflow.runs import ZarrSink, execute, load_spec, spec_of
+from attnflow.runs import execute, load_spec, spec_of
 from tests.experiments.tiny import SOURCE
+from tests.kit import environment
+from tests.runs.failing import stopping_after
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "extending.md"
 FILES = dict(re.findall(r"```(?:python|toml)\n(?=# (\S+)\n)(.*?)```", PAGE.read_text(), flags=re.S))
 """The files of the page: name -> text."""
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
+@pytest.fixture(autouse=True)
+def here(tmp_path):
     """A working folder with the files of the page and an experiment that can die."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setattr(console, "use_compilation_cache", lambda: None)  # it is for a process of one's own
-    monkeypatch.setenv("TINY_LOG", str(tmp_path / "log.txt"))
-    monkeypatch.delenv("TINY", raising=False)
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
     (tmp_path / "mine.py").write_text(SOURCE)
-    return tmp_path
-
-
-@pytest.fixture
-def attnflow(here, monkeypatch, capsys):
-    def call(*arguments, code=0):
-        monkeypatch.setattr(sys, "argv", ["attnflow", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        seen = capsys.readouterr()
-        assert (ended.value.code or 0) == code, seen.err
-        return seen.out, " ".join(seen.err.split())
-
-    return call
+    with contextlib.chdir(tmp_path), environment(TINY_LOG=str(tmp_path / "log.txt"), TINY=None):
+        yield tmp_path
 
 
 def everything(folder):
     return {str(f.relative_to(folder)): f.read_bytes() for f in folder.rglob("*") if f.is_file() and f.name != ".lock"}
 
 
-def begun(here, monkeypatch):
+def begun(here):
     """A run of wind.toml that died after its first chunk."""
-    commit = ZarrSink.commit
-
-    def dying(self, *arguments):
-        commit(self, *arguments)
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(ZarrSink, "commit", dying)
+    with stopping_after(1, KeyboardInterrupt):
         execute(load_spec("wind.toml", plugins=["wind.py"]), "runs/wind")
     return here / "runs" / "wind"
 
@@ -76,11 +54,11 @@ def test_the_files_of_the_page_keep_the_contract(here):
 
 
 @pytest.mark.slow
-def test_a_run_with_a_plugin(attnflow, here, monkeypatch):
+def test_a_run_with_a_plugin(attnflow, here, faults):
     _, err = attnflow("run", "wind.toml", code=2)
     assert "`field.parts[0].mask.name` is 'neighbours' (if it comes from a plugin, give --plugin FILE)" in err
     assert not (here / "runs").exists()
-    path = begun(here, monkeypatch)
+    path = begun(here)
     before = everything(path)
     _, err = attnflow("resume", "runs/wind", code=6)
     assert "made with the file 'wind.py', which is not given" in err
@@ -96,8 +74,8 @@ def test_a_run_with_a_plugin(attnflow, here, monkeypatch):
     assert "'wind.py' is not the file that 'runs/wind' was made with" in err
     assert everything(path) == before
     drawn = []
-    monkeypatch.setattr(
-        "attnflow.plots.draw_run", lambda run, flow, on_figure=None: drawn.append(spec_of(run).name) or {}
+    faults.replace(
+        "draw a run with its report", lambda run, flow, on_figure=None: drawn.append(spec_of(run).name) or {}
     )
     attnflow("resume", "runs/wind", "--plugin", "aside.py")
     assert drawn == ["wind"]
@@ -134,9 +112,8 @@ def test_an_experiment_of_a_file(attnflow, here):
     assert not (here / "runs" / "two").exists(), "a bad file is refused before any work"
 
 
-def test_the_default_folder_is_named_after_the_file(attnflow, here, monkeypatch):
-    monkeypatch.setenv("TINY", "wrong")
-    attnflow("reproduce", "mine.py", "--quick", code=1)
+def test_the_default_folder_is_named_after_the_file(attnflow, here):
+    attnflow("reproduce", "mine.py", "--quick", code=1, TINY="wrong")
     (run,) = json.loads(attnflow("list", "--json")[0])
     assert run["run"].startswith("runs/mine-2")
 

@@ -7,29 +7,12 @@ import sys
 
 import pytest
 
-from attnflow.cli import console, main
 from tests.experiments.tiny import SOURCE, command, install
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def log(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "160")
-    monkeypatch.setattr(console, "use_compilation_cache", lambda: None)  # it is for a process of one's own
     return install(tmp_path / "gallery", monkeypatch)
-
-
-@pytest.fixture
-def attnflow(log, monkeypatch, capsys):
-    def call(*arguments, code=0):
-        monkeypatch.setattr(sys, "argv", ["attnflow", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        seen = capsys.readouterr()
-        assert (ended.value.code or 0) == code, seen.err
-        return seen.out, " ".join(seen.err.split())
-
-    return call
 
 
 def add(log, name, old="", new=""):
@@ -54,15 +37,15 @@ def test_claims_are_printed_and_the_folder_is_an_ordinary_run(attnflow):
     attnflow("reproduce", "tiny-mean", "--out", "runs/one", code=4)
 
 
-def test_a_claim_that_fails_is_exit_code_one(attnflow, monkeypatch):
-    monkeypatch.setenv("TINY", "wrong")
-    out, _ = attnflow("reproduce", "tiny-mean", "--quick", code=1)
+def test_a_claim_that_fails_is_exit_code_one(attnflow):
+    out, _ = attnflow("reproduce", "tiny-mean", "--quick", code=1, TINY="wrong")
     assert "fails" in out
     assert "1 of 2 fail" in out
     found = json.loads(attnflow("list", "--json")[0])
     assert found[0]["run"].startswith("runs/tiny-mean-2")
     assert found[0]["status"] == "finished"
-    rows = json.loads(attnflow("reproduce", "tiny-mean", "--quick", "--json", "--out", "runs/b", code=1)[0])
+    again = ["tiny-mean", "--quick", "--json", "--out", "runs/b"]
+    rows = json.loads(attnflow("reproduce", *again, code=1, TINY="wrong")[0])
     assert rows[0]["run"] == "runs/b"
     assert [claim["holds"] for claim in rows[0]["claims"]] == [False, True]
 
@@ -135,14 +118,12 @@ def test_ctrl_c_says_how_to_resume(attnflow, log, tmp_path):
     assert log.read_text() == "abcc"
 
 
-def test_resuming_tells_of_claims_that_fail(attnflow, monkeypatch):
-    monkeypatch.setenv("TINY", "break")
-    monkeypatch.setattr(sys, "argv", ["attnflow", "reproduce", "tiny-mean", "--quick", "--out", "runs/one"])
+def test_resuming_tells_of_claims_that_fail(attnflow):
     with pytest.raises(ZeroDivisionError):
-        main()
+        attnflow("reproduce", "tiny-mean", "--quick", "--out", "runs/one", TINY="break")
     assert "ZeroDivisionError: broken" in attnflow("show", "runs/one")[0]
-    monkeypatch.setenv("TINY", "wrong")
-    assert json.loads(attnflow("resume", "runs/one", "--json", code=1)[0])[0]["summary"] == {"claims": 2, "failed": 1}
+    (facts,) = json.loads(attnflow("resume", "runs/one", "--json", code=1, TINY="wrong")[0])
+    assert facts["summary"] == {"claims": 2, "failed": 1}
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.cli.test_cli import attnflow
+from tests.cli.commands import attnflow
 
 PROMPT = "Need a new paper on AI"
 SMALL = ("--vocabulary", "50", "--until", "4", "--frames", "2")

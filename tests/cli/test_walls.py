@@ -8,15 +8,11 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from typer.testing import CliRunner
 
 import attnflow as af
-from attnflow.cli import complete, progress, tables
-from attnflow.cli.commands import app
-from attnflow.errors import RunError
 from attnflow.experiments import Claim, names
 from attnflow.runs import Run, preset_names, redraw
-from tests.cli.test_cli import attnflow
+from tests.cli.commands import attnflow
 from tests.experiments.tiny import BARE
 
 SPEC = """
@@ -188,10 +184,10 @@ def test_redraw_gives_back_the_flow(place):
 
 
 @pytest.fixture
-def narrow(monkeypatch):
+def narrow(faults):
     """Tables as a terminal of 80 columns shows them."""
     stream = io.StringIO()
-    monkeypatch.setattr(tables, "out", Console(file=stream, width=80, highlight=False))
+    faults.replace("tables of commands", Console(file=stream, width=80, highlight=False))
     return stream
 
 
@@ -199,8 +195,11 @@ def test_claims_are_readable_at_80_columns(narrow, tmp_path):
     statement = "the measured exponent of the decay of correlations agrees with the one that theory predicts"
     claim = Claim.equal(statement, 0.123456789, 0.123456788, 1e-6, "rounding")
     run = Run(tmp_path)
-    run.update(**BARE | {"status": "finished", "quick": True, "wall_time": 1.0})
-    tables.print_claims(run, [claim])
+    (tmp_path / "claims.json").write_text(json.dumps([claim.to_json()]))
+    (tmp_path / "spec.toml").write_text("")
+    facts = {"status": "finished", "quick": True, "wall_time": 1.0, "experiment": "tiny-mean"}
+    run.update(**BARE | facts | {"checksums": {"claims.json": run.folder.checksum("claims.json")}})
+    attnflow("show", ".", cwd=tmp_path, check=0)
     text = narrow.getvalue()
     assert max(map(len, text.splitlines())) <= 80
     inside = [line[2:68].strip() for line in text.splitlines() if line.startswith("│")]
@@ -210,7 +209,7 @@ def test_claims_are_readable_at_80_columns(narrow, tmp_path):
 
 
 def test_predictions_are_a_table_at_80_columns(narrow):
-    tables.print_predictions(af.theory.predict_particles(9.0, d=2, n=64))
+    attnflow("predict", "particles", "--beta", "9", "--d", "2", "--n", "64", cwd=".", check=0)
     lines = narrow.getvalue().splitlines()
     assert max(map(len, lines)) <= 80
     assert sum(line.startswith("├") for line in lines) == len(af.theory.predict_particles(9.0, d=2, n=64)) - 1
@@ -229,17 +228,20 @@ def test_predictions_are_a_table_at_80_columns(narrow):
         ("attnflow compare runs/4 runs/9", ["runs/9"]),
     ],
 )
-def test_shells_complete_names(place, words, offered, monkeypatch):
+def test_shells_complete_names(place, words, offered):
     (place / "mete.toml").touch()
-    monkeypatch.setenv("_ATTNFLOW_COMPLETE", "complete_bash")
-    monkeypatch.setenv("COMP_WORDS", words)
-    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
-    assert attnflow(cwd=place).stdout.split() == offered
+    assert completed(words, place) == offered
 
 
-def test_completion_knows_what_there_is():
-    assert complete.presets("") == preset_names()
-    assert complete.experiments("") == names()
+def completed(words, place):
+    """The names that a shell offers for the last word."""
+    request = {"_ATTNFLOW_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    return attnflow(cwd=place, **request).stdout.split()
+
+
+def test_completion_knows_what_there_is(tmp_path):
+    assert completed("attnflow presets ", tmp_path) == preset_names()
+    assert completed("attnflow reproduce ", tmp_path) == names()
 
 
 def test_a_path_may_have_wide_spaces(tmp_path):
@@ -265,35 +267,24 @@ def test_a_run_that_lost_its_checkpoint_is_not_computed_again(tmp_path):
     assert run.manifest()["status"] == "finished"
 
 
-def test_a_lock_that_cannot_be_asked_leaves_the_status(tmp_path, monkeypatch):
+def test_a_lock_that_cannot_be_asked_leaves_the_status(tmp_path, faults):
     run = Run(tmp_path)
     run.update(**BARE | {"status": "running"})
     (tmp_path / ".lock").write_bytes(b"")
     assert run.is_held() is False
     assert run.facts()["status"] == "interrupted"
-    monkeypatch.setattr("fcntl.flock", lambda *_: (_ for _ in ()).throw(OSError(38, "Function not implemented")))
+    faults.fail("lock a descriptor", OSError(38, "Function not implemented"))
     assert run.is_held() is None
     assert run.facts()["status"] == "running"
-
-
-def test_a_bar_tells_no_rate_that_says_nothing():
-    assert [progress._pace(rate) for rate in (0.0, 0.02, 0.5, 3.0, 4321.0)] == [
-        "first step",
-        "50 s a step",
-        "2 s a step",
-        "3 steps/s",
-        "4,321 steps/s",
-    ]
 
 
 @pytest.mark.parametrize("command", [["reproduce", "--all", "--quick", "--jobs", "9999"], ["run", "metastability"]])
 def test_a_place_that_cannot_be_written_to_is_refused_before_anything_starts(command, tmp_path):
     (tmp_path / "file").write_text("")
-    done = CliRunner().invoke(app, [*command, "--out", str(tmp_path / "file" / "x")])
-    assert isinstance(done.exception, RunError)
-    assert str(done.exception).endswith("is not a folder; choose another --out.")
+    done = attnflow(*command, "--out", str(tmp_path / "file" / "x"), cwd=tmp_path, check=6)
+    assert done.stderr.endswith("is not a folder; choose another --out.\n")
     assert list(tmp_path.iterdir()) == [tmp_path / "file"]
 
 
-def test_help_has_a_short_name():
-    assert "Usage: " in CliRunner().invoke(app, ["predict", "-h"]).stdout
+def test_help_has_a_short_name(tmp_path):
+    assert "Usage: " in attnflow("predict", "-h", cwd=tmp_path, check=0).stdout

@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np

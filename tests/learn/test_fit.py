@@ -177,7 +177,7 @@ def test_a_loss_that_is_not_finite_is_reported():
 
 
 def test_missing_optax(faults):
-    faults.uninstall("optax")
+    faults.module("optax")
     with pytest.raises(MissingExtra, match=r"attnflow\[learn\]"):
         learn.fit(small(), *learn.interleaved_classes(10), steps=1)
 

@@ -163,7 +163,7 @@ def test_a_loss_that_is_not_finite_is_reported():
 
 
 def test_missing_optax(faults):
-    faults.uninstall("optax")
+    faults.module("optax")
     with pytest.raises(MissingExtra, match=r"attnflow\[learn\]"):
         trained()
 

@@ -1,11 +1,15 @@
-"""A disk that fails: an error of the file system at the k-th change below the folder of a run."""
+"""Runs that fail: an error of the file system at the k-th change of files, of a write or of a commit of rows."""
 
+import contextlib
 import errno
 import os
+
+import zarr
 
 from attnflow.errors import RunError
 from attnflow.runs import execute, resume
 from tests.fuzz import sentence
+from tests.kit import temporary_faults
 from tests.runs.boundaries import boundaries
 from tests.runs.kinds import is_the_run, of
 
@@ -49,3 +53,49 @@ def survive(kind, number, fault, lasting, path, expected):
     carried_on(path, kind)
     is_the_run(path, expected)
     return bool(said)
+
+
+class Stop(Exception):
+    """An error that no code of the package knows."""
+
+
+@contextlib.contextmanager
+def stopping_after(chunks, kind=Stop):
+    """Let runs die just after (or, with a half, just before) the checkpoint of a chunk."""
+    starts = []
+
+    def dying(sink, start, rows, checkpoint):
+        starts.append(start)
+        if chunks % 1 and len(starts) > chunks:  # the arrays are written, the checkpoint is not
+            group = zarr.open_group(sink.arrays, mode="r+")
+            group["positions"][:, start["time"] : start["time"] + 2] = -1.0
+            raise kind
+        commit(sink, start, rows, checkpoint)
+        if len(starts) == chunks:
+            raise kind
+
+    with temporary_faults() as faults:
+        commit = faults.replace("commit to a folder", dying)
+        yield
+
+
+@contextlib.contextmanager
+def writes_failing(error, concerns, call=1):
+    """Let the k-th write of a file for which `concerns(folder, name)` is true raise an error."""
+    count = 0
+
+    def failing(folder, name, content, **options):
+        nonlocal count
+        count += concerns(folder, name)
+        if concerns(folder, name) and count == call:
+            raise error
+        return write(folder, name, content, **options)
+
+    with temporary_faults() as faults:
+        write = faults.replace("write a file of a folder", failing)
+        yield
+
+
+def is_checkpoint(folder, name):
+    """True for the file that a run resumes from."""
+    return name == "checkpoint"

@@ -13,9 +13,7 @@ import pytest
 import attnflow as af
 from attnflow.folders import Folder
 from attnflow.runs.claims import Claim, Watch, content, owner_is_gone, take_away
-from attnflow.sweeps.journal import events
-from attnflow.sweeps.plan import read_plan
-from tests.sweeps.tasks import slow
+from tests.sweeps.tasks import events, slow
 
 
 def test_one_of_many_threads_gets_the_claim(tmp_path):
@@ -68,11 +66,8 @@ def test_a_claim_that_shows_life_is_put_back(tmp_path):
     assert not path.exists()
 
 
-def test_a_file_system_without_links(tmp_path, monkeypatch):
-    def refuse(*_, **__):
-        raise PermissionError(1, "no links here")
-
-    monkeypatch.setattr(os, "link", refuse)
+def test_a_file_system_without_links(tmp_path, faults):
+    faults.fail("link a file", PermissionError(1, "no links here"))
     claim = Claim.take(Folder(tmp_path), "unit")
     assert claim is not None
     assert Claim.take(Folder(tmp_path), "unit") is None
@@ -107,7 +102,8 @@ def test_two_processes_share_a_folder_and_do_nothing_twice(tmp_path):
     owners = [len(path.read_bytes()) for path in (folder / "journal").iterdir()]
     assert len(owners) == 2
     done = [event["unit"] for event in events(folder) if event["event"] == "done"]
-    assert sorted(done) == sorted(read_plan(folder).units)
-    data = af.open_sweep(folder).dataset
+    sweep = af.open_sweep(folder)
+    assert sorted(done) == sorted(sweep.plan.units)
+    data = sweep.dataset
     assert data["square"].values[:, 0].tolist() == [float(k * k) for k in range(24)]
     assert os.listdir(folder / "claims") == []

@@ -6,7 +6,6 @@ import pytest
 
 import attnflow as af
 from attnflow.errors import FlowFailed, InvalidInput, RunCorrupted, RunError
-from attnflow.flows import particles
 from attnflow.runs import ZarrSink, execute, extend, parse_spec, resume
 from tests.marks import graded
 from tests.runs.kinds import KINDS, LATER, TEXTS, after, carried_out, in_memory, of, press, same
@@ -49,7 +48,7 @@ MEASURED = ("stop", "adaptive, chunk 100", "float32")
 
 
 @graded("case", [c if c in AT_ONCE else pytest.param(c, marks=pytest.mark.slow) for c in CASES], slow=2)
-def test_a_flow_that_goes_on_is_the_flow_of_one_call(case, monkeypatch):
+def test_a_flow_that_goes_on_is_the_flow_of_one_call(case, faults):
     given = {"tokens": six()} | ({} if case in MEASURED else {"keep": ["positions"]}) | CASES[case]()
     times = np.array([0.6, 1.0, 2.0, 2.4, 4.0, 4.4, 6.0])
     whole = af.solve(**given, until=6.0, save=times)
@@ -57,8 +56,8 @@ def test_a_flow_that_goes_on_is_the_flow_of_one_call(case, monkeypatch):
     middle = first.continued(4.0, save=times[3:5])
     same(middle.continued(6.0, save=times[5:]).dataset, whole.dataset)
     # one step a slice: a compiled flow may end in its first slice, before anybody asks again
-    monkeypatch.setattr(particles, "FIRST_SLICE", 1)
-    monkeypatch.setattr(particles, "SECONDS", 0.0)
+    faults.replace("first slice", 1)
+    faults.replace("seconds of a slice", 0.0)
     for calls in (2, 8):  # before the first step, and on the way
         cut = af.solve(**given, until=6.0, save=times, cancel=after(calls, lambda: True))
         assert cut.outcome.ending.value == "interrupted"

@@ -13,14 +13,12 @@ import jax
 import numpy as np
 import pytest
 import xarray as xr
-import zarr
 
 from attnflow.errors import FlowFailed, RunCorrupted, RunError, RunExists, RunLocked
 from attnflow.flows import Adaptive
-from attnflow.folders import Folder
-from attnflow.runs import Run, ZarrSink, execute, list_runs, open_run, parse_spec, resume, spec_of
-from attnflow.runs import files as files_module
+from attnflow.runs import Run, execute, list_runs, open_run, parse_spec, resume, spec_of
 from tests.marks import graded
+from tests.runs.failing import Stop, is_checkpoint, stopping_after, writes_failing
 
 TEXT = """
 name = "small"
@@ -57,28 +55,6 @@ def whole(tmp_path_factory):
     return path
 
 
-class Stop(Exception):
-    pass
-
-
-def stop_after(chunks, monkeypatch, kind=Stop):
-    """Make the sink die just after (or, with a half, just before) the checkpoint of a chunk."""
-    commit = ZarrSink.commit
-    seen = []
-
-    def dying(self, start, frames, checkpoint):
-        seen.append(start)
-        if chunks % 1 and len(seen) > chunks:  # the arrays are written, the checkpoint is not
-            group = zarr.open_group(self.arrays, mode="r+")
-            group["positions"][:, start["time"] : start["time"] + 2] = -1.0
-            raise kind
-        commit(self, start, frames, checkpoint)
-        if len(seen) == chunks:
-            raise kind
-
-    monkeypatch.setattr(ZarrSink, "commit", dying)
-
-
 def test_a_folder_holds_everything(whole):
     run = Run.open(whole)
     manifest = run.manifest()
@@ -113,20 +89,17 @@ def test_streamed_arrays_equal_the_library(whole):
 
 
 @graded("chunks", [1, 2, 5, 0.5, 1.5], fast=2)
-def test_a_run_that_died_resumes_bit_for_bit(chunks, whole, tmp_path, monkeypatch):
-    with monkeypatch.context() as patched:
-        stop_after(chunks, patched)
-        with pytest.raises(Stop):
-            execute(parse_spec(TEXT), tmp_path / "run")
+def test_a_run_that_died_resumes_bit_for_bit(chunks, whole, tmp_path):
+    with stopping_after(chunks), pytest.raises(Stop):
+        execute(parse_spec(TEXT), tmp_path / "run")
     assert Run.open(tmp_path / "run").manifest()["status"] != "finished"
     resume(tmp_path / "run")
     identical(arrays(tmp_path / "run"), arrays(whole))
     Run.open(tmp_path / "run").verify()
 
 
-def test_ctrl_c_then_resume(whole, tmp_path, monkeypatch):
-    with monkeypatch.context() as patched:
-        stop_after(2, patched, KeyboardInterrupt)
+def test_ctrl_c_then_resume(whole, tmp_path):
+    with stopping_after(2, KeyboardInterrupt):
         _, flow = execute(parse_spec(TEXT), tmp_path / "run")
     assert flow.outcome.ending.value == "interrupted"
     assert Run.open(tmp_path / "run").manifest()["status"] == "interrupted"
@@ -135,15 +108,13 @@ def test_ctrl_c_then_resume(whole, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_stop_condition_survives_resumption(tmp_path, monkeypatch):
+def test_a_stop_condition_survives_resumption(tmp_path):
     text = TEXT.replace("seed = [0, 1]", "seed = 0") + 'stop = [{ name = "still", speed = 0.2 }]\n'
     execute(parse_spec(text), tmp_path / "whole")
     frames = arrays(tmp_path / "whole").sizes["time"]
     assert frames < 41
-    with monkeypatch.context() as patched:
-        stop_after((frames + 7) // 8, patched)  # dies between the last commit and the end
-        with pytest.raises(Stop):
-            execute(parse_spec(text), tmp_path / "run")
+    with stopping_after((frames + 7) // 8), pytest.raises(Stop):  # dies between the last commit and the end
+        execute(parse_spec(text), tmp_path / "run")
     _, flow = resume(tmp_path / "run")
     assert flow.outcome.ending.value == "stopped"
     identical(arrays(tmp_path / "run"), arrays(tmp_path / "whole"))
@@ -202,37 +173,28 @@ def test_an_unwritable_place_is_refused_before_work(tmp_path):
         execute(parse_spec(TEXT), tmp_path / "file" / "run")
 
 
-def test_too_small_a_disk_is_refused_before_work(tmp_path, monkeypatch):
+def test_too_small_a_disk_is_refused_before_work(tmp_path, faults):
     usage = shutil.disk_usage(tmp_path)._replace(free=1000)
-    monkeypatch.setattr(files_module.shutil, "disk_usage", lambda path: usage)
+    faults.replace("space on a disk", lambda path: usage)
     with pytest.raises(RunError, match="1 kB free"):
         execute(parse_spec(TEXT), tmp_path / "run")
 
 
-def test_a_disk_that_fills_up_loses_nothing(whole, tmp_path, monkeypatch):
-    with monkeypatch.context() as patched:
-        write, calls = Folder.write, []
-
-        def full(folder, name, content, **how):
-            if name == "checkpoint":
-                calls.append(name)
-                if len(calls) > 2:
-                    raise OSError(errno.ENOSPC, "No space left on device")
-            write(folder, name, content, **how)
-
-        patched.setattr(Folder, "write", full)
-        with pytest.raises(RunError, match="No space left on device.*intact"):
-            execute(parse_spec(TEXT), tmp_path / "run")
+def test_a_disk_that_fills_up_loses_nothing(whole, tmp_path):
+    full = OSError(errno.ENOSPC, "No space left on device")
+    with (
+        writes_failing(full, is_checkpoint, call=3),
+        pytest.raises(RunError, match="No space left on device.*intact"),
+    ):
+        execute(parse_spec(TEXT), tmp_path / "run")
     assert Run.open(tmp_path / "run").manifest()["status"] == "failed"
     resume(tmp_path / "run")
     identical(arrays(tmp_path / "run"), arrays(whole))
 
 
-def unfinished(path, monkeypatch):
-    with monkeypatch.context() as patched:
-        stop_after(3, patched)
-        with pytest.raises(Stop):
-            execute(parse_spec(TEXT), path)
+def unfinished(path):
+    with stopping_after(3), pytest.raises(Stop):
+        execute(parse_spec(TEXT), path)
 
 
 def some_chunk(path):
@@ -240,9 +202,9 @@ def some_chunk(path):
 
 
 @pytest.mark.parametrize("harm", ["checkpoint", "arrays", "metadata", "spec", "manifest"])
-def test_damage_to_an_unfinished_run_is_noticed(harm, tmp_path, monkeypatch):
+def test_damage_to_an_unfinished_run_is_noticed(harm, tmp_path):
     path = tmp_path / "run"
-    unfinished(path, monkeypatch)
+    unfinished(path)
     victim = {
         "checkpoint": path / "checkpoint",
         "arrays": some_chunk(path),
@@ -256,9 +218,9 @@ def test_damage_to_an_unfinished_run_is_noticed(harm, tmp_path, monkeypatch):
     assert len(str(caught.value)) < 800
 
 
-def test_a_changed_spec_is_noticed(tmp_path, monkeypatch):
+def test_a_changed_spec_is_noticed(tmp_path):
     path = tmp_path / "run"
-    unfinished(path, monkeypatch)
+    unfinished(path)
     text = (path / "spec.toml").read_text()
     (path / "spec.toml").write_text(text.replace("beta = 4.0", "beta = 5.0"))
     with pytest.raises(RunCorrupted, match="changed after the run began"):

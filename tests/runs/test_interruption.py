@@ -5,9 +5,10 @@ import threading
 import pytest
 
 from attnflow.errors import RunError
-from attnflow.flows.sink import InMemory
-from attnflow.runs import ZarrSink, execute, open_run, parse_spec, resume
+from attnflow.flows import InMemory
+from attnflow.runs import execute, open_run, parse_spec, resume
 from tests.marks import graded
+from tests.runs.failing import is_checkpoint, writes_failing
 from tests.runs.kinds import KINDS, TEXTS, after, carried_out, in_memory, is_the_run, of, press, same
 
 WAYS = {
@@ -47,17 +48,8 @@ def test_an_interrupted_run_keeps_what_was_done_and_resumes_bit_for_bit(kind, wa
 
 @graded("error", [KeyboardInterrupt, OSError(28, "No space left on device")], ids=["Ctrl-C", "full"], slow=1)
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_error_in_the_middle_of_a_commit_loses_no_run(kind, error, uninterrupted, tmp_path, monkeypatch):
-    with monkeypatch.context() as patched:  # rows are written, the checkpoint after them is not
-        original, count = ZarrSink._pack, []
-
-        def pack(self, checkpoint):
-            count.append(None)
-            if len(count) == 2:
-                raise error
-            return original(self, checkpoint)
-
-        patched.setattr(ZarrSink, "_pack", pack)
+def test_an_error_in_the_middle_of_a_commit_loses_no_run(kind, error, uninterrupted, tmp_path):
+    with writes_failing(error, is_checkpoint, call=2):  # rows are written, the checkpoint after them is not
         if isinstance(error, OSError):
             with pytest.raises(RunError, match="No space left"):
                 execute(of(kind), tmp_path / "run")
@@ -70,21 +62,25 @@ def test_an_error_in_the_middle_of_a_commit_loses_no_run(kind, error, uninterrup
     is_the_run(tmp_path / "run", uninterrupted(kind))
 
 
+class Cut(InMemory):
+    """A sink that Ctrl-C cuts in its second commit, whose rows are kept or not."""
+
+    def __init__(self, kept):
+        super().__init__()
+        self.kept, self.commits = kept, 0
+
+    def commit(self, start, rows, checkpoint):
+        self.commits += 1
+        if self.kept or self.commits != 2:
+            super().commit(start, rows, checkpoint)
+        if self.commits == 2:
+            raise KeyboardInterrupt
+
+
 @pytest.mark.parametrize("kept", [False, True])
 @graded("kind", KINDS, fast=1, slow=9)
-def test_ctrl_c_in_the_middle_of_a_commit_in_memory_goes_on_bit_for_bit(kind, kept, monkeypatch):
-    with monkeypatch.context() as patched:
-        commit, count = InMemory.commit, []
-
-        def cut(self, start, rows, checkpoint):
-            count.append(None)
-            if kept or len(count) != 2:
-                commit(self, start, rows, checkpoint)
-            if len(count) == 2:
-                raise KeyboardInterrupt
-
-        patched.setattr(InMemory, "commit", cut)
-        part = carried_out(of(kind).work)
+def test_ctrl_c_in_the_middle_of_a_commit_in_memory_goes_on_bit_for_bit(kind, kept):
+    part = carried_out(of(kind).work, sink=Cut(kept))
     is_interrupted(kind, part)
     same(part.continued().dataset, in_memory(kind).dataset)
 

@@ -55,8 +55,8 @@ def test_a_run_folder_keeps_them_without_the_file(tmp_path):
         load_spec(spec)
 
 
-def test_a_file_that_is_too_large_for_a_specification_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("attnflow.runs.token_files.MOST_NUMBERS", 5)
+def test_a_file_that_is_too_large_for_a_specification_is_refused(tmp_path, faults):
+    faults.replace("numbers of a file of tokens", 5)
     (tmp_path / "words.csv").write_text("a,1,0,0\nb,0,1,0\n")
     (tmp_path / "words.toml").write_text(SPEC)
     with pytest.raises(InvalidSpec, match="which holds 6 numbers"):

@@ -5,7 +5,8 @@ import shutil
 import pytest
 
 from attnflow.errors import InvalidInput
-from attnflow.runs import Run, execute, list_runs, listing, parse_spec
+from attnflow.runs import Run, execute, list_runs, parse_spec
+from tests.kit import environment
 
 SPEC = """
 [field]
@@ -19,6 +20,13 @@ space = {{ name = "sphere", dim = 2 }}
 until = 0.01
 save = {{ name = "at", times = [0.01] }}
 """
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path):
+    """The user's cache folder of a test."""
+    with environment(XDG_CACHE_HOME=str(tmp_path / "cache")):
+        yield tmp_path / "cache"
 
 
 @pytest.fixture(scope="module")
@@ -50,24 +58,22 @@ def test_filters_look_at_the_specification_and_the_manifest(three):
         names(three, "field.beta")
 
 
-def test_the_cache_follows_the_disk(three, tmp_path, monkeypatch):
+def test_the_cache_follows_the_disk(three, tmp_path, cache):
     """It lies in the cache folder of the user, and one that is damaged or cannot be made is left out."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     root = tmp_path / "runs"
     shutil.copytree(three, root)
     before = contents(root)
     assert names(root, "status=finished") == ["beta1", "beta4", "beta9"]
     assert contents(root) == before, "nothing is written beside runs, which may come from somebody else"
-    monkeypatch.setattr(listing, "_read", lambda run: pytest.fail(f"{run} is read again"))
-    assert names(root, "field.beta=4") == ["beta4"]
-    monkeypatch.undo()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (root / "beta4" / "spec.toml").rename(tmp_path / "aside")
+    assert names(root, "field.beta=4") == ["beta4"], "a specification is not read again where its manifest is the same"
+    (tmp_path / "aside").rename(root / "beta4" / "spec.toml")
     shutil.rmtree(root / "beta1")
     Run(root / "beta4").update(status="failed")
     assert names(root, "status=finished") == ["beta9"]
     (root / "beta9" / "manifest.json").write_text("{", encoding="utf-8")
     assert names(root, "status=damaged") == ["beta9"]
-    (kept,) = (tmp_path / "cache" / "attnflow" / "listings").iterdir()
+    (kept,) = (cache / "attnflow" / "listings").iterdir()
     for content in (b"no JSON, " * 99, b'{"beta4": 4}', b"[" * 100_000):
         kept.write_bytes(content)
         assert names(root, "field.beta=4") == ["beta4"]

@@ -5,9 +5,8 @@ import pytest
 
 import attnflow as af
 from attnflow.errors import AttnflowError, InvalidSpec
-from attnflow.plots.report import draw_run
-from attnflow.runs.execution import execute, resume
-from attnflow.runs.spec import parse_spec
+from attnflow.plots import draw_run
+from attnflow.runs import execute, parse_spec, resume
 from tests.marks import graded
 
 START = """

@@ -1,5 +1,6 @@
 """Plugins: words from a file, known where the file is given and nowhere else; nothing else is executed."""
 
+import contextlib
 import hashlib
 import json
 import re
@@ -13,9 +14,10 @@ import xarray as xr
 import attnflow as af
 from attnflow import runs
 from attnflow.errors import InvalidInput, InvalidSpec, RunError
-from attnflow.runs import Run, ZarrSink, execute, load_spec, open_run, parse_spec, resume, spec_of
-from attnflow.runs.plugins import current, load
-from attnflow.runs.registry import REGISTRY
+from attnflow.runs import Run, execute, load_spec, open_run, parse_spec, resume, spec_of
+from tests.kit import environment
+from tests.runs.failing import stopping_after
+from tests.words import REGISTRY
 
 PLUGIN = """
 import os
@@ -64,14 +66,13 @@ PLAIN = TEXT.replace(
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
+def here(tmp_path):
     """A folder with mine.py, mine.toml and the log of how often mine.py was executed."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PLUGIN_LOG", str(tmp_path / "log"))
     (tmp_path / "log").write_text("")
     (tmp_path / "mine.py").write_text(PLUGIN)
     (tmp_path / "mine.toml").write_text(TEXT)
-    return tmp_path
+    with contextlib.chdir(tmp_path), environment(PLUGIN_LOG=str(tmp_path / "log")):
+        yield tmp_path
 
 
 def executed(here):
@@ -82,16 +83,9 @@ def everything(folder):
     return {str(f.relative_to(folder)): f.read_bytes() for f in folder.rglob("*") if f.is_file() and f.name != ".lock"}
 
 
-def interrupted(here, monkeypatch, path="run"):
+def interrupted(here, path="run"):
     """A run of mine.toml that Ctrl-C ended after its first chunk."""
-    commit = ZarrSink.commit
-
-    def dying(self, *arguments):
-        commit(self, *arguments)
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(ZarrSink, "commit", dying)
+    with stopping_after(1, KeyboardInterrupt):
         run, flow = execute(load_spec("mine.toml", plugins=["mine.py"]), here / path)
     assert flow.outcome.ending.value == "interrupted"
     assert run.manifest()["status"] == "interrupted"
@@ -120,8 +114,7 @@ def test_words_of_a_file_are_words_of_its_specifications(here):
 
 def test_they_are_known_nowhere_else(here):
     spec = load_spec("mine.toml", plugins=["mine.py"])
-    assert "warm" not in REGISTRY["field"]
-    assert current().loaded == ()
+    assert parse_spec(PLAIN).plugins.loaded == ()
     with pytest.raises(InvalidSpec, match=r"`field.name` is 'warm' \(if it comes from a plugin, give --plugin FILE\)"):
         load_spec("mine.toml")
     assert spec.work.tokens.n == 2
@@ -180,9 +173,9 @@ def test_plugins_may_be_given_to_execute(here):
     assert len(run.manifest()["plugins"]) == 1
 
 
-def test_resuming_with_the_same_file_is_bit_identical(here, monkeypatch):
+def test_resuming_with_the_same_file_is_bit_identical(here):
     whole, _ = execute(load_spec("mine.toml", plugins=["mine.py"]), here / "whole")
-    path = interrupted(here, monkeypatch)
+    path = interrupted(here)
     _, flow = resume(path, plugins=["mine.py"])
     assert flow.outcome.complete
     np.testing.assert_array_equal(positions(path), positions(whole.path))
@@ -193,8 +186,8 @@ def test_resuming_with_the_same_file_is_bit_identical(here, monkeypatch):
     np.testing.assert_array_equal(flow.positions, positions(path))
 
 
-def test_resuming_without_the_file_says_what_to_give(here, monkeypatch):
-    path = interrupted(here, monkeypatch)
+def test_resuming_without_the_file_says_what_to_give(here):
+    path = interrupted(here)
     before, times = everything(path), executed(here)
     for act in (resume, lambda p: spec_of(Run.open(p))):
         with pytest.raises(
@@ -208,8 +201,8 @@ def test_resuming_without_the_file_says_what_to_give(here, monkeypatch):
     assert Run.open(path).manifest()["status"] == "finished"
 
 
-def test_a_changed_file_is_refused_before_it_is_executed(here, monkeypatch):
-    path = interrupted(here, monkeypatch)
+def test_a_changed_file_is_refused_before_it_is_executed(here):
+    path = interrupted(here)
     before, times = everything(path), executed(here)
     (here / "mine.py").write_text(PLUGIN.replace("1.0 / heat", "2.0 / heat"))
     with pytest.raises(RunError, match=r"'mine.py' is not the file that .* was made with \(SHA-256") as told:
@@ -222,29 +215,30 @@ def test_a_changed_file_is_refused_before_it_is_executed(here, monkeypatch):
     assert Run.open(path).manifest()["status"] == "finished"
 
 
-def test_a_file_that_no_longer_loads_leaves_the_run_as_it_is(here, monkeypatch):
-    path = interrupted(here, monkeypatch)
+def test_a_file_that_no_longer_loads_leaves_the_run_as_it_is(here, faults):
+    path = interrupted(here)
     before = everything(path)
-    monkeypatch.setenv("PLUGIN_LOG", str(here / "no" / "folder"))  # the same file, in a poorer process
-    monkeypatch.setattr("attnflow.runs.plugins._EXECUTED", {})
-    with pytest.raises(InvalidInput, match=r"'mine.py' cannot be loaded \(line 6: FileNotFoundError"):
+    faults.replace("plugins that were executed", {})
+    with (
+        environment(PLUGIN_LOG=str(here / "no" / "folder")),  # the same file, in a poorer process
+        pytest.raises(InvalidInput, match=r"'mine.py' cannot be loaded \(line 6: FileNotFoundError"),
+    ):
         resume(path, plugins=["mine.py"])
     assert everything(path) == before
-    monkeypatch.setenv("PLUGIN_LOG", str(here / "log"))
     resume(path, plugins=["mine.py"])
     assert Run.open(path).manifest()["status"] == "finished"
 
 
-def test_a_file_too_many_is_refused(here, monkeypatch):
-    path = interrupted(here, monkeypatch)
+def test_a_file_too_many_is_refused(here):
+    path = interrupted(here)
     (here / "other.py").write_text("raise AssertionError\n")
     with pytest.raises(RunError, match=r"made without the file 'other.py'; leave it out"):
         resume(path, plugins=["mine.py", "other.py"])
     assert Run.open(path).manifest()["status"] == "interrupted"
 
 
-def test_a_folder_lists_without_its_plugin(here, monkeypatch):
-    path = interrupted(here, monkeypatch, "runs/one")
+def test_a_folder_lists_without_its_plugin(here):
+    path = interrupted(here, "runs/one")
     (here / "mine.py").unlink()
     (found,) = runs.list_runs(here / "runs")
     assert found.path == path
@@ -310,13 +304,15 @@ def test_two_files_with_the_same_word_or_name(here):
     load_spec("mine.toml", plugins=["mine.py", "./mine.py", here / "mine.py"])
     assert executed(here) == times, "one file is one plugin, however it is spelt"
     (here / "other.py").write_text("import attnflow as af\naf.register('field', 'neighbours')(af.Attention)\n")
-    assert len(load(["mine.py", "other.py"]).loaded) == 2, "a mask and a field may share a name"
+    spec = load_spec("mine.toml", plugins=["mine.py", "other.py"])
+    assert len(spec.plugins.loaded) == 2, "a mask and a field may share a name"
 
 
 def test_outside_of_a_plugin_nothing_is_registered():
     maker = af.register("mask", "nobodys")(af.Causal)
     assert maker is af.Causal
-    assert "nobodys" not in REGISTRY["mask"]
+    with pytest.raises(InvalidSpec, match="`field.mask.name` is 'nobodys'"):
+        parse_spec(PLAIN, ["field.mask.name=nobodys"])
     with pytest.raises(InvalidInput, match="has the mask 'causal' already"):
         af.register("mask", "causal")
 
@@ -436,9 +432,9 @@ def test_ctrl_c_while_a_file_is_loaded_is_ctrl_c(here):
     (here / "long.py").write_text("raise KeyboardInterrupt\n")
     modules = set(sys.modules)
     with pytest.raises(KeyboardInterrupt):
-        load(["long.py"])
+        load_spec("mine.toml", plugins=["long.py"])
     assert set(sys.modules) == modules
-    assert current().loaded == ()
+    assert parse_spec(PLAIN).plugins.loaded == ()
 
 
 def test_the_page_lists_all_kinds_that_can_be_registered():

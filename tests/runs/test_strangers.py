@@ -1,25 +1,22 @@
 """Run folders that come from somebody else, or are read too early: nothing outside is touched, no other number comes."""
 
-import itertools
+import hashlib
 import json
 import os
 import shutil
-import sys
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import zarr
 
-from attnflow.cli import main
 from attnflow.errors import RunCorrupted, RunError, RunExists
-from attnflow.folders import Folder
 from attnflow.runs import Run, execute, extend, open_run, parse_spec, resume
-from attnflow.runs import folder as folder_module
-from attnflow.runs.files import content_hash
+from tests.cli import commands
 from tests.marks import graded
+from tests.runs.failing import Stop, is_checkpoint, stopping_after, writes_failing
 from tests.runs.kinds import of
-from tests.runs.test_folder import TEXT, Stop, arrays, identical, stop_after
+from tests.runs.test_folder import TEXT, arrays, identical
 
 
 @pytest.fixture(scope="module")
@@ -35,19 +32,10 @@ def given(finished, tmp_path):
     return shutil.copytree(finished, tmp_path / "given")
 
 
-@pytest.fixture
-def attnflow(monkeypatch, capsys):
-    """A command in this process: what it prints, on one line."""
-
-    def call(*arguments, code=0):
-        monkeypatch.setattr(sys, "argv", ["attnflow", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        printed = capsys.readouterr()
-        assert (ended.value.code or 0) == code, printed
-        return " ".join((printed.out + printed.err).split())
-
-    return call
+def attnflow(*arguments, code=0):
+    """What a command prints and says, on one line."""
+    done = commands.attnflow(*map(str, arguments), cwd=".", check=code)
+    return " ".join((done.stdout + done.stderr).split())
 
 
 @pytest.fixture
@@ -68,7 +56,8 @@ def rewrite(path, **changes):
     """Change the manifest as an attacker does, who computes its digest anew."""
     file = path / "manifest.json"
     manifest = {key: value for key, value in json.loads(file.read_text()).items() if key != "digest"} | changes
-    file.write_text(json.dumps(manifest | {"digest": content_hash(manifest, ())}))
+    digest = hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+    file.write_text(json.dumps(manifest | {"digest": digest}))
 
 
 @pytest.mark.slow
@@ -108,7 +97,7 @@ def test_links_inside_are_refused(given, outside, verb, name):
         verb(given)
 
 
-def test_a_pipe_in_the_place_of_a_file_holds_nobody_up(given, attnflow):
+def test_a_pipe_in_the_place_of_a_file_holds_nobody_up(given):
     for name in (".lock", "spec.toml", "checkpoint"):
         (given / name).unlink(missing_ok=True)
         os.mkfifo(given / name)
@@ -124,17 +113,17 @@ def test_a_manifest_names_no_file_outside(given, outside, name):
         Run.open(given).verify()
 
 
-def test_of_two_runs_in_one_folder_at_one_instant_one_is_made(tmp_path, monkeypatch):
+def test_of_two_runs_in_one_folder_at_one_instant_one_is_made(tmp_path, faults):
     """Both have seen that nothing is there; the first one is even finished before the second goes on."""
-    longer, environment, calls = TEXT.replace("until = 4.0", "until = 6.0"), folder_module.environment, []
+    longer, calls = TEXT.replace("until = 4.0", "until = 6.0"), []
 
     def late():
         calls.append(1)
         if len(calls) == 1:
             execute(parse_spec(TEXT), tmp_path / "run")
-        return environment()
+        return facts()
 
-    monkeypatch.setattr(folder_module, "environment", late)
+    facts = faults.replace("facts about the machine", late)
     with pytest.raises(RunExists, match="exists already"):
         execute(parse_spec(longer), tmp_path / "run")
     Run.open(tmp_path / "run").verify()
@@ -143,19 +132,10 @@ def test_of_two_runs_in_one_folder_at_one_instant_one_is_made(tmp_path, monkeypa
 
 
 @graded("kind", ["solve", "evolve", "fit"], fast=1)
-def test_before_the_first_checkpoint_there_are_no_rows(kind, tmp_path, monkeypatch):
+def test_before_the_first_checkpoint_there_are_no_rows(kind, tmp_path):
     """The rows of the first chunk are written then, of all variables or of some."""
-    write = Folder.write
-
-    def dying(folder, name, content, **how):
-        if name == "checkpoint":
-            raise Death
-        write(folder, name, content, **how)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Folder, "write", dying)
-        with pytest.raises(Death):
-            execute(of(kind), tmp_path / "run")
+    with writes_failing(Death, is_checkpoint), pytest.raises(Death):
+        execute(of(kind), tmp_path / "run")
     dataset = open_run(tmp_path / "run").dataset
     assert set(dataset.sizes) >= {of(kind).work.rows}
     assert dataset.sizes[of(kind).work.rows] == 0
@@ -173,7 +153,7 @@ def test_a_checkpoint_of_another_run_and_an_unknown_ending_are_refused(given, tm
         open_run(given)
 
 
-def test_half_a_character_in_a_manifest_is_refused(given, attnflow):
+def test_half_a_character_in_a_manifest_is_refused(given):
     """JSON may write it, but no console and no file can."""
     path = given / "manifest.json"
     facts = json.loads(path.read_text())
@@ -185,12 +165,10 @@ def test_half_a_character_in_a_manifest_is_refused(given, attnflow):
     assert "\U0001f600" in attnflow("show", given)
 
 
-def test_an_array_of_countless_rows_is_refused(tmp_path, monkeypatch):
+def test_an_array_of_countless_rows_is_refused(tmp_path):
     """Zarr would look for each of its chunks."""
-    with monkeypatch.context() as patched:
-        stop_after(2, patched)
-        with pytest.raises(Stop):
-            execute(parse_spec(TEXT), tmp_path / "run")
+    with stopping_after(2), pytest.raises(Stop):
+        execute(parse_spec(TEXT), tmp_path / "run")
     path = tmp_path / "run" / "arrays.zarr" / "energy" / "zarr.json"
     facts = json.loads(path.read_text())
     path.write_text(json.dumps(facts | {"shape": [facts["shape"][0], 10**12]}))
@@ -212,28 +190,18 @@ def test_what_is_no_picture_is_left_out(given, content):
 
 
 @pytest.mark.parametrize("written", range(4))
-def test_a_run_that_has_just_begun_has_no_result(written, tmp_path, monkeypatch):
+def test_a_run_that_has_just_begun_has_no_result(written, tmp_path):
     """Its store is there, and not yet its arrays."""
-    write, count = Folder.write, itertools.count()
-
-    def dying(folder, name, content, **how):
-        if "arrays.zarr" in str(folder.where()) and next(count) == written:
-            raise Death
-        write(folder, name, content, **how)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Folder, "write", dying)
-        with pytest.raises(Death):
-            execute(of("fit"), tmp_path / "run")
+    in_store = writes_failing(Death, lambda folder, name: "arrays.zarr" in str(folder.where()), call=written + 1)
+    with in_store, pytest.raises(Death):
+        execute(of("fit"), tmp_path / "run")
     with pytest.raises(RunError, match="has no arrays yet"):
         open_run(tmp_path / "run")
 
 
-def test_show_says_how_far_a_run_has_come(tmp_path, monkeypatch, attnflow):
-    with monkeypatch.context() as patched:
-        stop_after(2, patched)
-        with pytest.raises(Stop):
-            execute(parse_spec(TEXT), tmp_path / "run")
+def test_show_says_how_far_a_run_has_come(tmp_path):
+    with stopping_after(2), pytest.raises(Stop):
+        execute(parse_spec(TEXT), tmp_path / "run")
     assert "up to time 1.5" in attnflow("show", tmp_path / "run")
     with Run.open(tmp_path / "run").lock():
         Run(tmp_path / "run").update(status="running", began=1.0)
@@ -279,12 +247,12 @@ def test_stores_that_are_not_written_by_runs_are_refused(given, finished, tmp_pa
         open_run(given)
 
 
-def test_where_nothing_can_be_locked_no_folder_is_left(tmp_path, monkeypatch):
+def test_where_nothing_can_be_locked_no_folder_is_left(tmp_path, faults):
     def refused(file):
         file.touch()
         raise OSError(37, "No locks available")
 
-    monkeypatch.setattr("attnflow.runs.locks.take", refused)
+    faults.replace("lock a run", refused)
     with pytest.raises(RunError, match="No locks available"):
         execute(parse_spec(TEXT), tmp_path / "run")
     assert not list(tmp_path.iterdir())

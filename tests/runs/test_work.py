@@ -7,16 +7,14 @@ import numpy as np
 import pytest
 
 from attnflow.errors import InvalidInput, RunCorrupted, RunError
-from attnflow.fields import AbstractField, Attention, Total
+from attnflow.fields import Attention, Total
 from attnflow.flows import AbstractResult, AbstractWork
 from attnflow.flows.observables import content_of
-from attnflow.flows.particles import FlowingTokens
 from attnflow.masks import Causal
-from attnflow.runs import Run, ensure, execute, extend, open_run, parse_spec, resume, spec
-from attnflow.runs.described import Described
-from attnflow.runs.registry import REGISTRY
+from attnflow.runs import Run, ensure, execute, extend, open_run, parse_spec, resume, spec_of
 from tests.marks import graded
 from tests.runs.kinds import KINDS, TEXTS, carried_out, in_memory, of, same
+from tests.words import REGISTRY
 
 
 def test_every_kind_has_a_specification_here():
@@ -50,30 +48,18 @@ def test_what_was_sent_gives_the_same_bits():
 
 
 @pytest.mark.slow
-def test_a_run_is_built_prepared_and_set_up_once(tmp_path, monkeypatch):
+def test_a_run_is_built_prepared_and_set_up_once(tmp_path, faults):
     """Also a run that is resumed or extended; at a million tokens each of these takes seconds."""
-    counts = dict.fromkeys(("built", "prepared", "set up"), 0)
-
-    def counted(name, original):
-        def called(*args, **kwargs):
-            counts[name] += 1
-            return original(*args, **kwargs)
-
-        return called
-
-    monkeypatch.setattr(spec, "build_part", counted("built", spec.build_part))
-    monkeypatch.setattr(AbstractField, "prepare", counted("prepared", AbstractField.prepare))
-    monkeypatch.setattr(FlowingTokens, "__init__", counted("set up", FlowingTokens.__init__))
+    points = ("make a part of a specification", "prepare a field", "set up flowing tokens")
+    built, prepared, set_up = map(faults.calls, points)
     text = TEXTS["solve"].replace("[1.0, 9.0]", "9.0").split("stop =")[0]
     parse_spec(text)
-    parts = counts["built"]  # tables, those within tables included
-    counts.update(built=0)
+    parts = len(built)  # tables, those within tables included
     run, _ = execute(parse_spec(text), tmp_path / "run")
-    assert counts == {"built": parts, "prepared": 1, "set up": 1}
-    counts.update(dict.fromkeys(counts, 0))
+    assert (len(built), len(prepared), len(set_up)) == (2 * parts, 1, 1)
     extend(run.path, 9.0)
-    assert counts["prepared"] == counts["set up"] == 1
-    assert counts["built"] == 2 * parts, "the old specification and the longer one"
+    assert len(prepared) == len(set_up) == 2
+    assert len(built) == 4 * parts, "the old specification and the longer one"
 
 
 def test_ensure_makes_a_run_once(tmp_path):
@@ -108,7 +94,8 @@ def test_work_that_was_made_in_python_is_done_once(tmp_path):
     assert [p.time for p in calls] == sorted(p.time for p in calls), "nothing is done twice"
     changed = dataclasses.replace(work, observe={"x": lambda t, mu: mu.positions[0, 0]})
     other = dataclasses.replace(work, observe={"x": lambda t, mu: mu.positions[0, 1]})
-    assert len({Described(one).hash for one in (work, changed, other)}) == 3
+    paths = {ensure(observed, tmp_path, cancel=lambda: True)[0].path for observed in (changed, other)}
+    assert len(paths | {run.path}) == 3
     for act in (open_run, resume, lambda path: extend(path, 9.0)):
         with pytest.raises(RunError, match=r"made in Python; open or continue it with runs.ensure"):
             act(run.path)
@@ -142,7 +129,7 @@ def test_a_folder_of_an_older_version_is_read(tmp_path):
     lines = (run.path / "spec.toml").read_text().splitlines(keepends=True)
     (run.path / "spec.toml").write_text("".join(line for line in lines if not line.startswith("resolution")))
     run.update(spec_hash=run._hash(run.manifest()))
-    assert spec.spec_of(run).hash != run.manifest()["spec_hash"]
+    assert spec_of(run).hash != run.manifest()["spec_hash"]
     same(open_run(run.path).dataset, flow.dataset)
     assert Run.open(run.path).manifest()["status"] == "finished"
     resume(run.path)

@@ -182,6 +182,6 @@ def test_trust_at_the_tokens_is_relative_to_the_largest_sum():
 
 
 def test_without_ducc0_the_extra_is_named(faults):
-    faults.uninstall("ducc0")
+    faults.module("ducc0")
     with pytest.raises(MissingExtra, match=r"attnflow\[fast\]"):
         FastSphere(1e-10, 20)

@@ -1,5 +1,6 @@
 """Functions and specifications that the tests of sweeps repeat."""
 
+import json
 import os
 import time
 from pathlib import Path
@@ -43,6 +44,12 @@ def fatal(k: int, marks: str = ""):
             Path(marks).touch()
         os.kill(os.getpid(), 9)
     return {"k": float(k)}
+
+
+def events(folder):
+    """The lines of all journals of a sweep."""
+    journals = sorted((folder / "journal").glob("*.jsonl"))
+    return [json.loads(line) for journal in journals for line in journal.read_text().splitlines()]
 
 
 def same(one, other):

@@ -1,6 +1,5 @@
 """Sweeps on a real cluster: a scheduler and workers as processes on loopback, some of which are killed."""
 
-import importlib.util
 import logging
 import os
 import signal
@@ -9,19 +8,18 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, chdir, contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 import attnflow as af
-from attnflow.cli.reproduce import reproduce
 from attnflow.errors import InvalidInput, MissingExtra, RunError
 from attnflow.experiments import open_part, read_claims
 from attnflow.runs import Run
-from attnflow.sweeps import cluster
-from attnflow.sweeps.journal import events
-from tests.sweeps.tasks import SHARED, SPEC, fatal, same, slow
+from tests.cli.commands import attnflow
+from tests.kit import environment
+from tests.sweeps.tasks import SHARED, SPEC, events, fatal, same, slow
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -76,9 +74,9 @@ def port(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_a_worker_that_dies_is_replaced(port, tmp_path, monkeypatch):
+def test_a_worker_that_dies_is_replaced(port, tmp_path, faults):
     """The task that kills its process once is done again; one that always does is a row with the reason."""
-    monkeypatch.setattr(cluster, "DEATHS", 2)
+    faults.replace("deaths of a worker", 2)
     mark = tmp_path / "mark"
     over = {"k": "range(6)", "marks": [str(mark), "always"]}
     sweep = af.sweep(fatal, over, tmp_path / "s", on=f"tcp://127.0.0.1:{port['port']}", workers=6)
@@ -90,13 +88,12 @@ def test_a_worker_that_dies_is_replaced(port, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_workers_make_parts_of_an_experiment(port, tmp_path, monkeypatch):
+def test_workers_make_parts_of_an_experiment(port, tmp_path):
     file = tmp_path / "shared_parts.py"
     (tmp_path / "marks").mkdir()
     file.write_text(SHARED.replace("FOLDER", str(tmp_path / "marks")), encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    on = f"tcp://127.0.0.1:{port['port']}"
-    reproduce([str(file)], on=on, out=tmp_path / "run", json_=True)
+    on = ["--on", f"tcp://127.0.0.1:{port['port']}"]
+    attnflow("reproduce", str(file), *on, "--out", "run", "--json", cwd=tmp_path, check=0)
     parts = [open_part(path) for path in (tmp_path / "run" / "parts").glob("*.npz")]
     assert len({int(part["pid"]) for part in parts}) == 3, "this process and two workers"
     assert len(parts) == 12
@@ -149,34 +146,33 @@ if "--multiprocessing-fork" in getattr(sys, "orig_argv", []):
 """
 
 
-def let_workers_die_at_start(monkeypatch, folder, most, later=0):
+@contextmanager
+def workers_dying_at_start(folder, most, later=0):
     """Processes that Python starts for others are killed: `most` before they do anything, `later` when Dask is up."""
     file = folder / "deaths"
     (folder / "dying").mkdir()
     (folder / "dying" / "sitecustomize.py").write_text(DYING.format(file=str(file), most=most, later=later))
-    monkeypatch.setenv("PYTHONPATH", f"{folder / 'dying'}:{ROOT}:{ROOT / 'src'}:{os.environ.get('PYTHONPATH', '')}")
-    return file
+    with environment(PYTHONPATH=f"{folder / 'dying'}:{ROOT}:{ROOT / 'src'}:{os.environ.get('PYTHONPATH', '')}"):
+        yield file
 
 
-def test_workers_that_always_die_at_their_start_end_the_sweep_with_one_sentence(tmp_path, monkeypatch, caplog):
-    deaths = let_workers_die_at_start(monkeypatch, tmp_path, 1000)
-    with pytest.raises(
-        RunError, match="a worker died 5 times while it started, .* use fewer workers, or 'here'"
-    ) as error:
+def test_workers_that_always_die_at_their_start_end_the_sweep_with_one_sentence(tmp_path, caplog):
+    words = "a worker died 5 times while it started, .* use fewer workers, or 'here'"
+    with workers_dying_at_start(tmp_path, 1000) as deaths, pytest.raises(RunError, match=words) as error:
         af.sweep(slow, {"k": [1]}, tmp_path / "s", on="local", workers=1)
     assert error.value.__suppress_context__
-    assert deaths.stat().st_size == cluster.DEATHS
+    assert deaths.stat().st_size == 5
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
 
 
 @pytest.mark.slow
-def test_a_local_cluster_gives_the_same_bits(tmp_path, monkeypatch):
+def test_a_local_cluster_gives_the_same_bits(tmp_path):
     """Groups side by side in other processes, from the text of the specification; the first two die at their start."""
     (tmp_path / "small.toml").write_text(SPEC)
     over = {"field.beta": [1.0, 2.0, 4.0], "tokens.seed": "range(3)"}
     here = af.sweep(tmp_path / "small.toml", over, tmp_path / "here", width=4, workers=1)
-    deaths = let_workers_die_at_start(monkeypatch, tmp_path, 1, later=1)
-    there = af.sweep(tmp_path / "small.toml", over, tmp_path / "there", width=4, on="local", workers=1)
+    with workers_dying_at_start(tmp_path, 1, later=1) as deaths:
+        there = af.sweep(tmp_path / "small.toml", over, tmp_path / "there", width=4, on="local", workers=1)
     assert deaths.stat().st_size >= 3
     assert same(here.dataset, there.dataset)
     assert (here.folder / "sweep.json").read_bytes() == (there.folder / "sweep.json").read_bytes()
@@ -196,21 +192,20 @@ exit 0
 
 
 @pytest.mark.slow
-def test_slurm_with_a_stand_in_for_sbatch(tmp_path, monkeypatch):
+def test_slurm_with_a_stand_in_for_sbatch(tmp_path):
     for name, text in (("sbatch", SBATCH), ("scancel", SCANCEL)):
         file = tmp_path / "bin" / name
         file.parent.mkdir(exist_ok=True)
         file.write_text(text)
         file.chmod(0o755)
     (tmp_path / "jobs.toml").write_text('[slurm]\nhost = "127.0.0.1"\nmemory = "1GB"\nqueue = "short"\n')
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
-    monkeypatch.setenv("SPOOL", str(tmp_path))
-    monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{ROOT / 'src'}:{os.environ.get('PYTHONPATH', '')}")
-    monkeypatch.chdir(tmp_path)
+    paths = {
+        "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}",
+        "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}:{os.environ.get('PYTHONPATH', '')}",
+    }
     before = signal.getsignal(signal.SIGINT)
-    sweep = af.sweep(
-        slow, {"k": "range(8)"}, tmp_path / "s", on="slurm", workers=1, configuration=tmp_path / "jobs.toml"
-    )
+    with chdir(tmp_path), environment(SPOOL=str(tmp_path), **paths):
+        sweep = af.sweep(slow, {"k": "range(8)"}, "s", on="slurm", workers=1, configuration="jobs.toml")
     assert signal.getsignal(signal.SIGINT) is before, "Ctrl-C is the business of the program that sweeps"
     assert sweep.dataset["square"].values.tolist() == [float(k * k) for k in range(8)]
     script = (tmp_path / "job.sh").read_text()
@@ -228,13 +223,13 @@ def unpicklable():
     return inner
 
 
-def test_refusals_start_nothing(tmp_path, monkeypatch):
+def test_refusals_start_nothing(tmp_path, faults):
     def refused(words, kind, what=slow, **how):
         with pytest.raises(kind, match=words):
             af.sweep(what, {"k": "range(2)"}, tmp_path / "s", **how)
         assert not (tmp_path / "s").exists()
 
-    monkeypatch.setattr(cluster, "CONNECT", 0.5)
+    faults.replace("seconds until a scheduler answers", 0.5)
     refused("no scheduler answers", RunError, on=f"tcp://127.0.0.1:{free_port()}")
     refused("use 'here', 'local'", InvalidInput, on="moon")
     refused("needs `configuration`", InvalidInput, on="slurm")
@@ -243,11 +238,11 @@ def test_refusals_start_nothing(tmp_path, monkeypatch):
     refused("names no `interface`", InvalidInput, on="slurm", configuration=tmp_path / "bad.toml")
     (tmp_path / "bad.toml").write_text("colour = 1\n")
     refused("has the key 'colour'", InvalidInput, on="slurm", configuration=tmp_path / "bad.toml")
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    faults.replace("find a package", lambda name: None)
     refused("install attnflow", MissingExtra, on="local")
 
 
 @pytest.mark.slow
-def test_a_function_that_cannot_be_sent(tmp_path, monkeypatch):
+def test_a_function_that_cannot_be_sent(tmp_path):
     with pytest.raises(InvalidInput, match="cannot be sent to another process"):
         af.sweep(unpicklable(), {"k": [1]}, tmp_path / "s", on="local", workers=1)

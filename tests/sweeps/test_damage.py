@@ -1,5 +1,6 @@
 """Every file of a sweep is damaged in turn: numbers stay true, or one sentence says what is wrong."""
 
+import contextlib
 import errno
 import os
 import shutil
@@ -11,7 +12,7 @@ import xarray as xr
 
 import attnflow as af
 from attnflow.errors import AttnflowError, RunCorrupted, RunError
-from attnflow.sweeps import assembly
+from tests.kit import temporary_faults
 from tests.marks import graded
 from tests.sweeps.tasks import same, unequal
 
@@ -112,35 +113,35 @@ def test_a_chunk_that_is_damaged_after_the_dataset_was_opened_is_made_again(copi
         np.testing.assert_array_equal(repaired[name], truth[name])
 
 
-def read_only(monkeypatch):
+@contextlib.contextmanager
+def read_only():
     """A file system that refuses all writing."""
-    reading = os.open
 
     def refuse(path, flags, *arguments, **options):
         if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
             raise OSError(errno.EROFS, "Read-only file system")
         return reading(path, flags, *arguments, **options)
 
-    monkeypatch.setattr(os, "open", refuse)
-    monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK)
+    with temporary_faults() as faults:
+        reading = faults.replace("open a file", refuse)
+        faults.replace("access of a file", lambda path, mode: not mode & os.W_OK)
+        yield
 
 
-def test_a_read_only_folder_is_read(copied, truth, monkeypatch):
+def test_a_read_only_folder_is_read(copied, truth, faults):
     """A whole dataset is used, a damaged one is put together from the shards; what is noticed later is refused."""
-    with monkeypatch.context() as patch:
-        read_only(patch)
+    with read_only():
         data = af.open_sweep(copied).dataset
         assert same(data.load(), truth)
         later = af.open_sweep(copied).dataset
     flipped(copied / "results.zarr" / "sum" / "c" / "0" / "0", 0.5)
     (copied / "results.zarr" / "sum" / "zarr.json").unlink()
     before = files_of(copied)
-    with monkeypatch.context() as patch:
-        read_only(patch)
+    with read_only():
         assert same(af.open_sweep(copied).dataset.load(), truth)
         with pytest.raises(RunCorrupted, match=r"was truncated or altered; copy the sweep to where it can be written"):
             later["sum"].load()
-        patch.setattr(assembly, "IN_MEMORY", 10)
+        faults.replace("bytes of results in memory", 10)
         with pytest.raises(RunError, match="are too much for memory; copy the sweep"):
             af.open_sweep(copied).dataset  # noqa: B018
     assert files_of(copied) == before
@@ -165,11 +166,8 @@ def test_equal_sweeps_give_equal_bytes(finished, tmp_path):
 
 
 @pytest.mark.parametrize("number", [errno.EPERM, errno.ENOTSUP])
-def test_a_file_system_without_hard_links(number, finished, tmp_path, monkeypatch):
-    def refuse(*arguments, **options):
-        raise OSError(number, os.strerror(number))
-
-    monkeypatch.setattr(os, "link", refuse)
+def test_a_file_system_without_hard_links(number, finished, tmp_path, faults):
+    faults.fail("link a file", OSError(number, os.strerror(number)))
     folder = tmp_path / "s"
     af.sweep(unequal, {"a": [1], "b": ["x", "y"]}, folder, workers=2)
     sweep = af.sweep(unequal, OVER, folder)

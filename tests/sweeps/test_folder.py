@@ -1,6 +1,8 @@
 """A sweep folder: what is done is not done again, what is refused leaves it as it was, and it is read without attnflow."""
 
 import errno
+import hashlib
+import json
 import os
 import pickle
 import shutil
@@ -11,12 +13,8 @@ import xarray as xr
 
 import attnflow as af
 from attnflow.errors import InvalidInput, RunCorrupted, RunError
-from attnflow.folders import Folder
-from attnflow.sweeps import assembly, execution, shards
-from attnflow.sweeps.journal import events
-from attnflow.sweeps.sealed import sealed, unsealed
-from attnflow.sweeps.shards import Shard
-from tests.sweeps.tasks import same, unequal
+from tests.kit import environment
+from tests.sweeps.tasks import events, same, unequal
 
 OVER = {"a": "range(4)", "b": ["x", "y"]}
 
@@ -124,8 +122,8 @@ def test_what_does_not_fit_the_folder_is_refused(what, over, words, finished):
     assert names == {path: path.stat().st_mtime_ns for path in finished.rglob("*")}
 
 
-def test_other_versions_are_refused(finished, monkeypatch):
-    monkeypatch.setattr("attnflow.sweeps.plan.numerics", lambda: {"attnflow": "0", "jax": "1.2.3"})
+def test_other_versions_are_refused(finished, faults):
+    faults.replace("versions that decide bits", lambda: {"attnflow": "0", "jax": "1.2.3"})
     with pytest.raises(RunError, match=r"begun with attnflow \d"):
         af.sweep(unequal, OVER, finished)
 
@@ -144,9 +142,16 @@ class Evil:
         return (pytest.fail, ("something was unpickled",))
 
 
+def write_plan(folder, plan):
+    """Write a plan as an attacker does, who computes its digest anew."""
+    digest = hashlib.sha256(json.dumps(["sweep.json", plan], sort_keys=True).encode()).hexdigest()
+    (folder / "sweep.json").write_text(json.dumps(plan | {"digest": digest}))
+
+
 def hostile(kind, folder):
     shard = sorted((folder / "shards").iterdir())[0]
-    plan = unsealed("sweep.json", (folder / "sweep.json").read_bytes())
+    plan = json.loads((folder / "sweep.json").read_text())
+    del plan["digest"]
     if kind == "pickle":
         np.savez(shard, about=np.array([Evil()], dtype=object))
     elif kind == "pickled file":
@@ -157,10 +162,10 @@ def hostile(kind, folder):
         shard.write_bytes(sorted((folder / "shards").iterdir())[1].read_bytes())
     elif kind == "paths":
         plan["units"][0]["names"] = ["../../../../etc/passwd"]
-        (folder / "sweep.json").write_bytes(sealed("sweep.json", plan))
+        write_plan(folder, plan)
     elif kind == "points":
         plan["units"][0]["points"] = [10**9]
-        (folder / "sweep.json").write_bytes(sealed("sweep.json", plan))
+        write_plan(folder, plan)
     else:
         (folder / "sweep.json").write_text("{")
 
@@ -177,11 +182,11 @@ def test_a_hostile_folder_is_refused_in_one_sentence(kind, finished, tmp_path):
 
 
 @pytest.mark.slow
-def test_results_grow_while_the_sweep_runs(tmp_path, monkeypatch):
+def test_results_grow_while_the_sweep_runs(tmp_path, faults):
     seen = []
-    monkeypatch.setattr(execution, "COLLECT_EVERY", 0.0)
-    monkeypatch.setattr(execution, "COLLECT_SHARE", 0.0)
-    monkeypatch.setattr(assembly, "BLOCK", 16)  # many blocks
+    faults.replace("seconds between collections", 0.0)
+    faults.replace("share of time between collections", 0.0)
+    faults.replace("bytes of a block of results", 16)  # many blocks
 
     def look(progress):
         if progress.done:
@@ -195,8 +200,10 @@ def test_results_grow_while_the_sweep_runs(tmp_path, monkeypatch):
 
 def test_arrays_of_shards_are_plain(finished):
     for path in (finished / "shards").iterdir():
-        with Shard(Folder(path.parent), path.name) as shard:
-            assert all(shard.arrays(k).dtype.kind in "fU" for k in range(len(shard.layout)))
+        with np.load(path, allow_pickle=False) as shard:
+            kinds = {name: array.dtype.kind for name, array in shard.items()}
+        assert kinds.pop("about") == "u"  # bytes of JSON
+        assert set(kinds.values()) <= set("fU")
 
 
 def interrupted(k):
@@ -205,28 +212,26 @@ def interrupted(k):
     return k
 
 
-def test_ctrl_c_keeps_what_is_finished(tmp_path, monkeypatch):
+def test_ctrl_c_keeps_what_is_finished(tmp_path):
     folder = tmp_path / "s"
-    monkeypatch.setenv("INTERRUPT", "yes")
-    with pytest.raises(KeyboardInterrupt):
+    with environment(INTERRUPT="yes"), pytest.raises(KeyboardInterrupt):
         af.sweep(interrupted, {"k": range(9)}, folder, workers=3)
     assert list((folder / "claims").iterdir()) == []
     assert af.open_sweep(folder).status.done == 5
-    monkeypatch.delenv("INTERRUPT")
     assert af.sweep(interrupted, {"k": range(9)}, folder).dataset["value"].values.tolist() == list(range(9))
     assert tasks_done(folder) == 9
 
 
-def test_a_full_disk_is_waited_for(tmp_path, monkeypatch, capsys):
-    full, sync = iter([True] * 3 + [False] * 2 + [True] * 4), os.fsync
+def test_a_full_disk_is_waited_for(tmp_path, faults, capsys):
+    full = iter([True] * 3 + [False] * 2 + [True] * 4)
 
     def fsync(descriptor):
         if next(full, False):
             raise OSError(errno.ENOSPC, "No space left on device")
         sync(descriptor)
 
-    monkeypatch.setattr(os, "fsync", fsync)
-    monkeypatch.setattr(shards.time, "sleep", lambda seconds: None)
+    sync = faults.replace("flush a file", fsync)
+    faults.replace("sleep", lambda seconds: None)
     sweep = af.sweep(unequal, OVER, tmp_path / "s", workers=8)
     assert sweep.status.done == 7
     assert next(full, None) is None
@@ -242,10 +247,9 @@ def moody(k):
     return k
 
 
-def test_failed_tasks_are_done_again_if_that_is_asked_for(tmp_path, monkeypatch):
-    monkeypatch.setenv("MOODY", "yes")
-    assert af.sweep(moody, {"k": range(3)}, tmp_path / "s").status.failed == 1
-    monkeypatch.delenv("MOODY")
+def test_failed_tasks_are_done_again_if_that_is_asked_for(tmp_path):
+    with environment(MOODY="yes"):
+        assert af.sweep(moody, {"k": range(3)}, tmp_path / "s").status.failed == 1
     assert af.sweep(moody, {"k": range(3)}, tmp_path / "s").status.failed == 1
     again = af.sweep(moody, {"k": range(3)}, tmp_path / "s", retry=True)
     assert again.errors == []

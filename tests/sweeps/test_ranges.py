@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from attnflow import fields, flows, spaces, sweep, tokens
+from attnflow import fields, flows, spaces, tokens
 from attnflow.errors import InvalidInput
-from attnflow.sweeps.execution import described
-from attnflow.sweeps.ranges import Axis, axes_of, axis_of, points, zipped
+from attnflow.sweeps import Axis, axis_of, open_sweep, sweep
+from tests.cli.commands import attnflow
+from tests.sweeps.tasks import SPEC
 
 
 @pytest.mark.parametrize(
@@ -34,16 +35,41 @@ def test_texts(text, values):
     assert [type(one) for one in found] == [type(one) for one in values]
 
 
-def test_products_and_axes_that_vary_together():
+def planned(what, over, folder):
+    """The plan of a sweep that ends before its first task."""
+
+    def stop(progress):
+        if (folder / "sweep.json").exists():
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sweep(what, over, folder, on_progress=stop)
+    return open_sweep(folder).plan
+
+
+def four(x, y, z, s):
+    return x
+
+
+def test_products_and_axes_that_vary_together(tmp_path):
     over = {"x": [1, 2], ("y", "z"): [(3, "p"), (4, "q")], "s": "logspace(1,100,3)"}
-    axes = axes_of(over)
-    found = list(points(axes))
-    assert len(found) == 2 * 2 * 3
-    assert found[:2] == [{"x": 1, "y": 3, "z": "p", "s": 1.0}, {"x": 1, "y": 3, "z": "p", "s": pytest.approx(10.0)}]
-    assert zipped([axis_of("y=3,4"), axis_of("z=p,q")]) == axes[1]
-    assert axes[1].coordinate("z").tolist() == ["p", "q"]
-    assert Axis.from_json(axes[1].to_json()) == axes[1]
-    assert axes_of({"k": np.arange(3)})[0] == axis_of("k=range(0,3)")
+    plan = planned(four, over, tmp_path / "product")
+    points = [point for unit in plan.units for point in plan.points(unit)]
+    assert len(points) == plan.count == 2 * 2 * 3
+    assert points[:2] == [{"x": 1, "y": 3, "z": "p", "s": 1.0}, {"x": 1, "y": 3, "z": "p", "s": pytest.approx(10.0)}]
+    assert plan.axes[1] == Axis(("y", "z"), ((3, "p"), (4, "q")))
+    assert plan.axes[1].coordinate("z").tolist() == ["p", "q"]
+    assert Axis.from_json(plan.axes[1].to_json()) == plan.axes[1]
+    over = {"x": np.arange(3), "y": [0], "z": [0], "s": [0]}
+    assert planned(four, over, tmp_path / "array").axes[0] == axis_of("x=range(0,3)")
+
+
+@pytest.mark.slow
+def test_axes_that_the_command_line_lets_vary_together(tmp_path):
+    (tmp_path / "small.toml").write_text(SPEC)
+    axes = ["--zip", "field.beta=1,2", "--zip", "tokens.seed=3,4"]
+    attnflow("sweep", "small.toml", *axes, "--out", "s", cwd=tmp_path, check=0)
+    assert open_sweep(tmp_path / "s").plan.axes == (Axis(("field.beta", "tokens.seed"), ((1, 3), (2, 4))),)
 
 
 @pytest.mark.parametrize(
@@ -80,30 +106,34 @@ def test_products_and_axes_that_vary_together():
         ({("a", "b"): [1]}, "one value for each key"),
         ({"a": {"log": [1, 81], "num": 3}}, r"a text such as 'logspace\(1,81,9\)'"),
         ({"a": "range(100000)", "b": "range(1000)"}, "100,000,000 points"),
-        ([1], "by key"),
+        ({1}, "by key"),
     ],
 )
-def test_refusals(over, words):
+def test_refusals(over, words, tmp_path):
     with pytest.raises(InvalidInput, match=words):
-        axes_of(over)
+        sweep(four, over, tmp_path / "s")
+    assert not (tmp_path / "s").exists()
 
 
-def test_axes_of_different_lengths_do_not_vary_together():
-    with pytest.raises(InvalidInput, match="y has 2 values, z has 3"):
-        zipped([axis_of("y=1,2"), axis_of("z=1,2,3")])
-
-
-def columns(what, **over):
-    """The values of each axis as a sweep of `what` would use them."""
-    return [axis.coordinate(axis.dim).tolist() for axis in described(what, over)[1]]
+def test_axes_of_different_lengths_do_not_vary_together(tmp_path):
+    (tmp_path / "small.toml").write_text(SPEC)
+    axes = ["--zip", "field.beta=1,2", "--zip", "tokens.seed=1,2,3"]
+    said = attnflow("sweep", "small.toml", *axes, cwd=tmp_path, check=2).stderr
+    assert "field.beta has 2 values, tokens.seed has 3" in said
 
 
 def count(n: int, scale: float) -> float:
     return n * scale
 
 
-def test_fields_that_take_integers_get_them():
+def test_fields_that_take_integers_get_them(tmp_path):
     """`linspace`, `logspace` and arrays of whole floats serve integer fields of specifications, functions and work."""
+
+    def columns(what, **over):
+        """The values of each axis as a sweep of `what` uses them."""
+        plan = planned(what, over, tmp_path / str(len(list(tmp_path.iterdir()))))
+        return [axis.coordinate(axis.dim).tolist() for axis in plan.axes]
+
     over = {"tokens.n": "logspace(16,64,3)", "tokens.seed": np.linspace(0, 2, 3), "field.beta": "linspace(1,81,3)"}
     work = flows.Solve(fields.Attention(2.0), tokens.uniform(spaces.Sphere(3), n=4), 1.0)
     for values, integers, floats in (

@@ -9,10 +9,9 @@ import xarray as xr
 
 import attnflow as af
 from attnflow.errors import InvalidInput
-from attnflow.sweeps.journal import events
-from tests.cli.test_cli import attnflow
+from tests.cli.commands import attnflow
 from tests.kit import end
-from tests.sweeps.tasks import SPEC
+from tests.sweeps.tasks import SPEC, events
 
 AXES = ["--over", "field.beta=logspace(1,4,3)", "--over", "tokens.seed=range(0,3)"]
 
