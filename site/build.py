@@ -5,9 +5,9 @@ of examples/, thumbnails of the gallery, the lab as one page, and the reference 
 them into HTML, in strict mode: a broken link ends the build. Nothing in the result asks another machine for anything.
 
 The build refuses a gallery with a claim that no broken physics is recorded to make fail, for its present program
-(campaigns/checks.py). `--stale` names such claims and builds all the same; `--draft` does not look, and runs no tutorial
-either. `--only tokens flows` makes these pages of the reference alone; `--runs FOLDER` writes the pages of the gallery
-from run folders.
+(campaigns/checks.py). `--stale` names such claims and builds all the same; `--draft` does not look, and runs no
+tutorial either. `--only tokens flows` makes these pages of the reference alone; `--runs FOLDER` writes the pages of
+the gallery from run folders.
 """
 
 import argparse

@@ -14,5 +14,5 @@ def graded(names, values, *, fast=0, slow=None, **options):
 
     values = list(values)
     last = len(values) if slow is None else slow
-    costs = [[]] * fast + [[pytest.mark.slow]] * (last - fast) + [[pytest.mark.long]] * (len(values) - last)
+    costs = ([] if at < fast else [pytest.mark.slow] if at < last else [pytest.mark.long] for at in range(len(values)))
     return pytest.mark.parametrize(names, [marked(*pair) for pair in zip(values, costs, strict=True)], **options)

@@ -149,7 +149,7 @@ SMOOTH = {
 }  # fmt: skip
 SIGNED = {sign: tuple(name for name in SMOOTH if SMOOTH[name].is_signed == sign) for sign in (False, True)}
 QUICK = {(False, 2, False), (True, 3, False), (False, 3, True)}
-"""(signed, d, causal) that `make test` looks at, a program each; `make study` looks at all."""
+"""Combinations (signed, d, causal) that are not slow, a program each."""
 CASES = [(name, d, causal) for name in SMOOTH for d in (2, 3, 4) for causal in (False, True)]
 
 

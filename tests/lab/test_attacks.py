@@ -236,6 +236,7 @@ def is_served(server):
     return raw(server, f"GET / HTTP/1.1\r\nHost: {host}\r\n\r\n") == "HTTP/1.1 200 OK"
 
 
+@pytest.mark.slow
 def test_slow_clients_keep_the_page_from_nobody(faults):
     """More of them than there are places: the oldest make way, whether they are silent or send a byte now and then."""
     faults.replace("connections that wait", 4)
@@ -317,6 +318,7 @@ def test_flows_have_whole_numbers(server, faults, number):
     wait(lambda: not server.talks)
 
 
+@pytest.mark.slow
 def test_a_process_that_wants_too_much_memory_is_refused_it(server, faults):
     """With 300 MiB that the system leaves it, instead of 6 GiB: 10^7 coordinates are 80 MB, and work needs several copies of them."""
     faults.replace(

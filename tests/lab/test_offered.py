@@ -155,6 +155,7 @@ def strange(outcomes):
     return {event for _, events in outcomes.values() for event in events if not event.startswith(homes)}
 
 
+@pytest.mark.slow
 def test_every_kind_and_word_is_taken_or_refused_before_anything_is_opened(outcomes):
     checks, _, _ = outcomes
     assert REGISTRY.keys() == SLOTS.keys() | forms.UNDRAWN | {"kind"}

@@ -316,6 +316,7 @@ def test_a_recording_shows_the_staircase(page, address):
     assert page.facts()["flows"][0]["t"] < 1e13
 
 
+@pytest.mark.slow
 def test_python_computes_and_the_page_comes_back_after_a_restart(page, tmp_path, faults):
     """A form, a refusal in words, a density, a run folder, and a server that ends and begins again."""
     from tests.lab.test_python import SPEC, children, toml, wait
@@ -352,6 +353,7 @@ def test_python_computes_and_the_page_comes_back_after_a_restart(page, tmp_path,
     page.errors.clear()  # the browser notes every attempt while no server was there
 
 
+@pytest.mark.slow
 def test_python_beside_python_another_beta_a_sweep_and_a_folder(page, tmp_path, faults):
     """Two flows with a process each; beta changes in one that runs; a point of a sweep; a run folder is written."""
     from tests.lab.test_python import SPEC, children, toml, wait

@@ -42,7 +42,7 @@ CASES = {
 
 
 AT_ONCE = ("stop", "layers", "jumps")
-"""Cases that `make test` looks at; `make study` looks at all others."""
+"""Cases that are not slow."""
 MEASURED = ("stop", "adaptive, chunk 100", "float32")
 """Cases of which speeds and energies are compared too."""
 
@@ -77,7 +77,7 @@ QUICK = [
     kind if kind not in ("merge_times", "fit", "train") else pytest.param(kind, marks=pytest.mark.slow)
     for kind in KINDS
 ]
-"""All kinds; those that take long to compile are for `make study`."""
+"""All kinds; those that take long to compile are slow."""
 
 
 @graded("kind", [kind for kind in QUICK if kind not in ("match_measures", "probe")], fast=4)

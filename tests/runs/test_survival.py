@@ -119,8 +119,7 @@ def ended(child):
 REPEATED = KINDS if jax.default_backend() == "cpu" else ()
 """On a GPU kernels are tuned afresh in every process, and two may round differently (docs/runs.md)."""
 OFTEN = ("merge_times",)
-"""Kinds that die at random instants in studies, and in a real process at several boundaries; the others die so in
-`make long`, and at one boundary in studies. A real process takes seconds to start."""
+"""Kinds that die in a real process at several boundaries; the others die at one. A real process takes seconds to start."""
 
 
 @graded("kind", REPEATED, slow=1)

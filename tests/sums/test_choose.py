@@ -84,6 +84,7 @@ def test_a_batch_gets_no_sum_that_may_fall_back_on_tiles():
     assert "round-off" in next(o for o in batch.options if o.name == "Circle").why_not
 
 
+@pytest.mark.usefixtures("choices_of_a_cpu")
 def test_a_batch_of_masks_is_a_batch():
     """Slopes side by side, with as many tokens as make a series doubtful for one of them."""
     tokens = af.uniform(af.Sphere(2), n=20_000)
