@@ -99,7 +99,7 @@ def test_fixed_steps_keep_order_four_across_jumps():
     assert error(0.027, save=7) < 2 * errors[-1]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_heun_keeps_order_two_across_jumps():
     """Without noise; in `solve` and in `advance`, where reverse mode agrees with central differences."""
     exact = scipy_legs(0.3)
