@@ -205,7 +205,9 @@ def test_slurm_with_a_stand_in_for_sbatch(tmp_path):
     }
     before = signal.getsignal(signal.SIGINT)
     with chdir(tmp_path), environment(SPOOL=str(tmp_path), **paths):
-        sweep = af.sweep(slow, {"k": "range(8)"}, "s", on="slurm", workers=1, configuration="jobs.toml")
+        sweep = af.sweep(
+            slow, {"k": "range(8)"}, tmp_path / "s", on="slurm", workers=1, configuration=tmp_path / "jobs.toml"
+        )
     assert signal.getsignal(signal.SIGINT) is before, "Ctrl-C is the business of the program that sweeps"
     assert sweep.dataset["square"].values.tolist() == [float(k * k) for k in range(8)]
     script = (tmp_path / "job.sh").read_text()
