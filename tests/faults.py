@@ -7,10 +7,11 @@ row here follows and no test changes. The fixture `faults` undoes everything at 
         faults.fail("rename a file", OSError(errno.ENOSPC, "No space left on device"), call=3)
 
 `replace` puts a value or function in the place of a point, `fail` raises at its k-th call, `calls` watches it; `module`
-makes a package as if it were not installed.
+makes a package as if it were not installed. `temporary_faults` and `environment` do so for a block.
 A death or an error of the disk between any two changes of files comes from `tests/runs/boundaries.py` and `failing.py`.
 """
 
+import contextlib
 import importlib
 import sys
 
@@ -185,3 +186,19 @@ class Faults:
 def faults(monkeypatch):
     """The seam for faults and settings; see `tests/faults.py`."""
     return Faults(monkeypatch)
+
+
+@contextlib.contextmanager
+def temporary_faults():
+    """Yield a `Faults` for a block, at whose end every point is as before."""
+    with pytest.MonkeyPatch.context() as patch:
+        yield Faults(patch)
+
+
+@contextlib.contextmanager
+def environment(**variables):
+    """Set environment variables for a block; None stands for a variable that is not set."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in variables.items():
+            patch.delenv(name, raising=False) if value is None else patch.setenv(name, value)
+        yield

@@ -1,12 +1,8 @@
-"""What tests share: flows in few programs, so that a process compiles each once; changes that end with a block."""
-
-import contextlib
+"""What tests share, so that a process compiles a program once: sizes of systems, fields and flows in few programs."""
 
 import equinox as eqx
-import pytest
 
 import attnflow as af
-from tests.faults import Faults
 
 SIZES = (4, 12, 40)
 """Numbers of tokens, in 2 or 3 dimensions where the test does not ask for others."""
@@ -27,19 +23,3 @@ def frames(field, tokens, until, save=1, **options):
 def end(field, tokens, until, **options):
     """Positions at the time `until`. All steps of a method share one program (each number of steps of `advance` is one)."""
     return frames(field, tokens, until, **options)[..., -1, :, :]
-
-
-@contextlib.contextmanager
-def temporary_faults():
-    """The seam of `tests/faults.py` for a block, at whose end every point is as before."""
-    with pytest.MonkeyPatch.context() as patch:
-        yield Faults(patch)
-
-
-@contextlib.contextmanager
-def environment(**variables):
-    """Set environment variables for a block; None stands for a variable that is not set."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in variables.items():
-            patch.delenv(name, raising=False) if value is None else patch.setenv(name, value)
-        yield

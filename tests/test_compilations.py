@@ -8,7 +8,7 @@ import pytest
 
 from attnflow import compilations
 from attnflow.errors import InvalidInput
-from tests.kit import environment
+from tests.faults import environment
 
 SOLVE = """
 import sys, attnflow as af

@@ -13,7 +13,7 @@ from pathlib import Path
 import matplotlib as mpl
 import pytest
 
-from tests.kit import environment
+from tests.faults import environment
 from tests.marks import graded
 
 SCRIPTS = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))

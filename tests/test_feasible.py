@@ -11,7 +11,7 @@ from attnflow.errors import InvalidInput, TooLarge
 from attnflow.fields import Affine
 from attnflow.flows import Heun, InMemory, Solve
 from attnflow.meanfield import CircleBasis, ZonalBasis, circle_cells, evolve, uniform, zonal_cells
-from tests.kit import environment
+from tests.faults import environment
 
 SPHERE, FIELD = af.Sphere(3), af.Attention(2.0)
 TOKENS = af.uniform(SPHERE, n=4)

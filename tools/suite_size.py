@@ -71,7 +71,7 @@ def patches(folder: Path) -> list[str]:
         f"{path.relative_to(ROOT).as_posix()}:{number}"
         for path in files
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
-        if "monkeypatch" in line
+        if "monkeypatch" in line.lower()
     ]
 
 

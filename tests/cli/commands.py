@@ -5,7 +5,7 @@ import io
 import subprocess
 
 from attnflow.cli import main
-from tests.kit import environment, temporary_faults
+from tests.faults import environment, temporary_faults
 
 
 def attnflow(*arguments, cwd, check=None, encoding="utf-8", **variables):

@@ -17,7 +17,7 @@ from attnflow.compilations import cache_compilations
 from attnflow.errors import InvalidInput, RunError, RunExists, TooLarge
 from attnflow.flows import Progress, Reached
 from attnflow.flows.outcome import Pace
-from tests.kit import environment
+from tests.faults import environment
 from tests.marks import graded
 
 FIELD, TOKENS = af.Attention(2.0), af.uniform(af.Sphere(3), n=4)

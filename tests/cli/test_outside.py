@@ -13,7 +13,7 @@ import pytest
 from attnflow.experiments import look_up
 from attnflow.runs import execute, load_spec, spec_of
 from tests.experiments.tiny import SOURCE
-from tests.kit import environment
+from tests.faults import environment
 from tests.runs.failing import stopping_after
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "extending.md"

@@ -8,8 +8,8 @@ import zarr
 
 from attnflow.errors import RunError
 from attnflow.runs import execute, resume
+from tests.faults import temporary_faults
 from tests.fuzz import sentence
-from tests.kit import temporary_faults
 from tests.runs.boundaries import boundaries
 from tests.runs.kinds import is_the_run, of
 

@@ -6,7 +6,7 @@ import pytest
 
 from attnflow.errors import InvalidInput
 from attnflow.runs import Run, execute, list_runs, parse_spec
-from tests.kit import environment
+from tests.faults import environment
 
 SPEC = """
 [field]

@@ -15,7 +15,7 @@ import attnflow as af
 from attnflow import runs
 from attnflow.errors import InvalidInput, InvalidSpec, RunError
 from attnflow.runs import Run, execute, load_spec, open_run, parse_spec, resume, spec_of
-from tests.kit import environment
+from tests.faults import environment
 from tests.runs.failing import stopping_after
 from tests.words import REGISTRY
 

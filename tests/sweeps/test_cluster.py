@@ -18,7 +18,7 @@ from attnflow.errors import InvalidInput, MissingExtra, RunError
 from attnflow.experiments import open_part, read_claims
 from attnflow.runs import Run
 from tests.cli.commands import attnflow
-from tests.kit import environment
+from tests.faults import environment
 from tests.sweeps.tasks import SHARED, SPEC, events, fatal, same, slow
 
 ROOT = Path(__file__).parent.parent.parent

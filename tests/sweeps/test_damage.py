@@ -12,7 +12,7 @@ import xarray as xr
 
 import attnflow as af
 from attnflow.errors import AttnflowError, RunCorrupted, RunError
-from tests.kit import temporary_faults
+from tests.faults import temporary_faults
 from tests.marks import graded
 from tests.sweeps.tasks import same, unequal
 

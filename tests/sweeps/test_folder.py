@@ -13,7 +13,7 @@ import xarray as xr
 
 import attnflow as af
 from attnflow.errors import InvalidInput, RunCorrupted, RunError
-from tests.kit import environment
+from tests.faults import environment
 from tests.sweeps.tasks import events, same, unequal
 
 OVER = {"a": "range(4)", "b": ["x", "y"]}
