@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def counts(report: Path) -> dict[str, Any]:
-    """Passed and failed cases and the seconds of a run, from pytest's report in JUnit's format."""
+    """Count passed and failed cases and the seconds of a run, from pytest's report in JUnit format."""
     (suite,) = ElementTree.parse(report).getroot()
     failed = int(suite.get("failures", 0)) + int(suite.get("errors", 0))
     passed = int(suite.get("tests", 0)) - failed - int(suite.get("skipped", 0))

@@ -168,3 +168,12 @@ def test_the_effective_rank_of_few_tokens_in_many_dimensions(kind):
     # one-sided, error O(step): masses are not negative
     slope = (numpy_effective_rank(x, masses + step * at) - numpy_effective_rank(x, masses)) / step
     assert af.in_float64(jax.grad(rank))(masses)[1] == pytest.approx(slope, rel=1e-3)
+
+
+def test_order_parameter_and_effective_rank():
+    assert abs(af.observe.order_parameter(af.from_array([[1.0, 0], [0, 1.0]])) - np.sqrt(0.5)) < 1e-15
+    assert abs(af.observe.effective_rank(af.tokens.orthonormal(af.Sphere(5), n=5)) - 5) < 1e-12
+    assert abs(af.observe.effective_rank(af.from_array(np.tile([[0.6, 0.8]], (4, 1)))) - 1) < 1e-7
+    batch = af.uniform(af.Sphere(3), n=10, seed=range(4))
+    ranks = af.observe.effective_rank(batch)
+    assert af.observe.order_parameter(batch).shape == ranks.shape == af.observe.spread(batch).shape == (4,)

@@ -1,5 +1,7 @@
 """Distances on the circle and the sphere: printed values, linear programming, laws of a metric."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,16 @@ def circle(angles, masses=None):
 def test_circle_distance_of_two_atoms():
     assert abs(af.transport.distance(circle([0.0]), circle([1.0])) - 1.0) < 1e-15
     assert abs(af.transport.distance(circle([0.1]), circle([2 * np.pi - 0.2])) - 0.3) < 1e-14
+
+
+def test_circle_distance_is_an_assignment():
+    """Equal numbers of equal atoms: the best permutation, by brute force."""
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        a, b = rng.uniform(0, 2 * np.pi, (2, 5))
+        gap = np.abs(np.angle(np.exp(1j * (a[:, None] - b[None, :]))))
+        best = min(sum(gap[i, p[i]] for i in range(5)) for p in itertools.permutations(range(5))) / 5
+        assert abs(af.transport.distance(circle(a), circle(b)) - best) < 1e-14
 
 
 @pytest.mark.slow
