@@ -19,6 +19,11 @@ POINTS = {
     "link a file": ("os", "link"),
     "open a file": ("os", "open"),
     "rename a file": ("os", "replace"),
+    # JAX
+    "set an option of JAX": ("jax:config", "update"),
+    # the lab
+    "open a page in the browser": ("webbrowser", "open"),
+    "serve the lab": ("attnflow.lab:Server", "serve_forever"),
     # flows
     "first slice": ("attnflow.flows.particles", "FIRST_SLICE"),
     "seconds of a slice": ("attnflow.flows.particles", "SECONDS"),
