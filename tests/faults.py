@@ -35,6 +35,7 @@ POINTS = {
     "command line": ("sys", "argv"),
     "find a package": ("importlib.util", "find_spec"),
     "memory of the machine": ("attnflow.feasible", "machine_memory"),
+    "open a page in the browser": ("webbrowser", "open"),
     "run a program": ("subprocess", "run"),
     "sleep": ("time", "sleep"),
     "standard output": ("sys", "stdout"),
@@ -92,6 +93,7 @@ POINTS = {
     "largest block of slow motion": ("attnflow.observe.slow_motion", "LARGEST_BLOCK"),
     "pairs of doubtful cells": ("attnflow.observe.linked", "BATCH"),
     "pairs of points for a tree": ("attnflow.observe.linked", "LARGE"),
+    "serve the lab": ("attnflow.lab:Server", "serve_forever"),
     # plots
     "draw a run": ("attnflow.plots.report", "draw_run"),
     "draw a run with its report": ("attnflow.plots", "draw_run"),

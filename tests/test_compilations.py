@@ -66,6 +66,17 @@ def test_programs_are_few_and_compiled_once():
     assert counts[5:] == [0] * 5
 
 
+def test_programs_are_kept_however_small_and_however_fast_they_compile(faults, tmp_path):
+    options = {}
+    faults.replace("change a setting of JAX", options.__setitem__)
+    assert compilations.cache_compilations(tmp_path) == tmp_path
+    assert options == {
+        "jax_compilation_cache_dir": str(tmp_path),
+        "jax_persistent_cache_min_compile_time_secs": 0,
+        "jax_persistent_cache_min_entry_size_bytes": 0,
+    }
+
+
 def test_it_must_come_first():
     done = run("import equinox, attnflow as af; af.cache_compilations()")
     assert "InvalidInput: Equinox is imported already" in done.stderr.splitlines()[-1]

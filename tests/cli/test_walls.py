@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 import attnflow as af
+from attnflow.cli import tables
 from attnflow.experiments import Claim, names
 from attnflow.runs import Run, preset_names, redraw
 from tests.cli.commands import attnflow
@@ -206,6 +207,23 @@ def test_claims_are_readable_at_80_columns(narrow, tmp_path):
     assert " ".join(inside[:2]) == statement
     assert inside[2].startswith("predicted 0.123")
     assert "found off by -1.0e-09" in inside[2]
+
+
+def test_the_claims_of_an_interrupted_experiment_come_with_the_command_that_continues_it(narrow, tmp_path):
+    (tmp_path / "spec.toml").write_text("")
+    Run(tmp_path).update(**BARE | {"status": "interrupted", "quick": False, "experiment": "tiny-mean"})
+    attnflow("show", ".", cwd=tmp_path, check=0)
+    assert "attnflow resume" in narrow.getvalue()
+
+
+def test_lifetimes_that_are_proved_stand_beside_those_that_are_not(narrow, tmp_path):
+    plateau = {"clusters": 2, "log_start": 0.0, "log_end": 3.0, "energy": -0.1}
+    summary = {"kind": "tokens", "plateaus": [plateau, plateau | {"log_proved": 2.0}]}
+    run = Run(tmp_path)
+    run.update(**BARE | {"status": "interrupted", "summary": summary})
+    tables.print_run(run)
+    assert "apart until" in narrow.getvalue()
+    assert narrow.getvalue().count("–") == 1
 
 
 def test_predictions_are_a_table_at_80_columns(narrow):

@@ -232,6 +232,16 @@ def test_a_study_needs_no_hard_links(tmp_path, faults):
     assert [path.name for path in tmp_path.iterdir()] == ["one.npz"]
 
 
+def test_what_killed_processes_left_is_removed(tmp_path):
+    study = Study(tmp_path)
+    study.part("one", example)
+    (tmp_path / "one.rows").mkdir()
+    for name in ("one.rows/settings", ".two.claim"):
+        (tmp_path / name).write_text("{}")
+    study.tidy()
+    assert [path.name for path in tmp_path.iterdir()] == ["one.npz"]
+
+
 def test_equal_datasets_give_equal_bytes(tmp_path):
     """However variables and attributes came together, and however the arrays lie in memory."""
     x = np.arange(6.0).reshape(2, 3)

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import diffrax
 import numpy as np
 import pytest
+import xarray as xr
 from scipy.cluster.hierarchy import is_valid_linkage
 from scipy.integrate import solve_ivp
 
@@ -403,6 +404,14 @@ def test_an_interrupted_flow_in_memory_keeps_its_frames():
     assert flow.outcome.ending.value == "interrupted"
     assert flow.positions.sizes["time"] > 1
     assert np.isfinite(flow.positions.values).all()
+
+
+def test_tables_of_merges_without_ends_are_completed():
+    """Four tokens in each of two systems, of which one has not come to consensus by the time 300."""
+    log_time = xr.DataArray([[0.0, 1.0, np.inf], [0.0, 1.0, 2.0]], dims=("seed", "merge"))
+    work = af.flows.MergeTimes(af.Attention(1.0), af.uniform(af.Sphere(3), n=4, seed=[0, 1]), until=300.0)
+    merges = work.result(af.flows.Driven(xr.Dataset({"log_time": log_time}), None, {}))
+    np.testing.assert_array_equal(merges.followed.values, [math.log(300.0), np.inf])
 
 
 @pytest.mark.slow

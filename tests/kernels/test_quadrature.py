@@ -65,6 +65,14 @@ def test_nothing_is_left_beyond_a_polynomial(degree):
         assert (found.noise < 1.3 * (degree + 1) * (4 + 4 * power) * EPS).all()  # |K| <= 1, |K'| <= power, mean |cos|
 
 
+def test_a_kernel_with_all_the_degrees_that_are_tried_first_needs_no_more():
+    """cos^32, whose last coefficient is 2^-31 = 5e-10: its noise is that of 33 coefficients, half of that of 65."""
+    kernel = Polynomial(32, 0.0)
+    with jax.enable_x64(True):
+        noise = float(kernel.expansion(2, 32).noise)
+    assert kernel.needed_degree(2, 1e-11) == (32, pytest.approx(noise, rel=1e-10, abs=0.0))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("d", "degree"), [(2, 512), (3, 256), (5, 256)])
 def test_the_noise_bounds_the_errors_of_a_steep_kernel(d, degree):

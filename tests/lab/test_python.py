@@ -251,7 +251,9 @@ def test_densities_and_batches_are_shown():
     np.testing.assert_allclose(np.linalg.norm(m @ x), first["order"], rtol=1e-6)
     batch = SPEC | {"field": {"name": "attention", "beta": [9.0, 1.0]}, "solve": {"until": 0.1}}
     of_batch, frames = answered(None, spec=batch)
-    assert frames[-1]["beta"] == 9.0
+    last = frames[-1]
+    assert last["beta"] == 9.0
+    assert last["modes"][0] == pytest.approx(last["order"], rel=1e-6)  # float32; P_1 = <x, y>, so both are |sum m x|
     assert (messages["begun"]["kind"], of_batch["begun"]["kind"]) == ("density", "tokens")
 
 

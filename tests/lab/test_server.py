@@ -7,8 +7,10 @@ import subprocess
 import sys
 
 import pytest
+from typer.testing import CliRunner
 
 from attnflow import lab
+from attnflow.cli.commands import app
 from attnflow.errors import InvalidInput
 from tests.lab.serving import served
 from tests.lab.v8 import page_file, script
@@ -55,6 +57,15 @@ def test_nothing_else_is_served(port):
         assert ask(port, "/", host=host)[0] == 403
     assert ask(port, "/", host=f"localhost:{port}")[0] == 200
     assert ask(port, "/", method="POST")[0] == 501
+
+
+def test_the_page_is_opened_in_the_browser_unless_that_is_declined(faults):
+    addresses = []
+    faults.replace("open a page in the browser", addresses.append)
+    faults.fail("serve the lab", KeyboardInterrupt)
+    answer, _ = (CliRunner().invoke(app, ["lab", option]) for option in ("--open", "--no-open"))
+    assert answer.exit_code == 0
+    assert addresses == answer.stdout.splitlines()[:1]
 
 
 def test_one_file_holds_everything():

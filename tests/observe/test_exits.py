@@ -153,6 +153,8 @@ def test_the_kolmogorov_distance_of_seeds_that_did_not_exit():
         (lambda: exit_distribution([1.0], np.nan), "confidence"),
         (lambda: exit_distribution([1.0], until=0.5), "until"),
         (lambda: exit_distribution([1.0], until=np.nan), "until"),
+        (lambda: exit_distribution([1.0], until="late"), "`until` is 'late'"),
+        (lambda: exit_distribution([1.0], until=[2.0, 3.0]), "`until` is"),
         (lambda: exit_distribution([1.0]).survival(np.nan), "`x` is"),
         (lambda: exit_distribution([1.0]).quantile(1.0), "`q` is"),
         (lambda: exit_distribution([1.0]).quantile([0.5, np.nan]), "`q` is"),

@@ -174,6 +174,7 @@ def test_overlap_histogram_in_blocks():
     expected, _ = np.histogram(values, edges, weights=weights, density=True)
     np.testing.assert_allclose(density, expected, rtol=1e-10)
     assert abs(np.sum(density * np.diff(edges)) - 1) < 1e-12
+    assert not af.observe.overlap_histogram(af.Measure(np.zeros((0, 3)), np.zeros(0)))[0].any()  # no pairs
 
 
 def test_matrices_have_a_limit():

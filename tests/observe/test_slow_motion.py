@@ -197,6 +197,15 @@ def test_along_a_flow_of_three_caps():
     assert np.isnan(slow_motion_along(x[-1:], [0.0], tokens.masses, labels, beta)["bound"].values).all()
 
 
+def test_an_equilibrium_has_no_rate_and_no_bound():
+    """Four tokens on the axes do not move, by symmetry to the last bit, although their energy is above that of pairs."""
+    x = np.array([[1.0, 0], [0, 1], [-1, 0], [0, -1]])
+    motion = slow_motion_along([x], [0.0], np.full(4, 0.25), [0, 0, 1, 1], 2.0)
+    assert motion["gap"].values[0] > 0.01
+    assert motion.attrs["rate"] == 0
+    assert np.isnan(motion["bound"].values).all()
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

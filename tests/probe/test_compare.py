@@ -84,6 +84,8 @@ def test_figures_show_every_case(found):
     line = figures["overlap"].axes[0].lines[0]
     wanted = found.dataset["overlap"].sel(case="network", kept="without sinks", view="raw").mean("text")
     assert line.get_ydata() == pytest.approx(wanted.values)
+    assert {line.get_linewidth() for line in figures["overlap"].axes[0].lines} == {2.0, 1.0}  # the network stands out
+    assert figures["overlap"].axes[0].get_title(loc="left").startswith(r"$\bf{(a)}$ ")
     alone = af.plots.draw_states(af.probe.measure(FlowNetwork().run(TEXTS[0]), families=["overlaps"]))
     assert [text.get_text() for text in alone.legends[0].get_texts()] == ["network"]
 

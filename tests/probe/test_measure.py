@@ -77,6 +77,15 @@ def test_the_fit_finds_the_temperature_and_the_flow(network, data):
     assert layers["overlap_change_rest"].values == pytest.approx(0.0, abs=1e-14)  # a norm changes no cosine
 
 
+def test_the_last_state_takes_the_temperature_of_the_last_layer():
+    """Attention whose logarithm has the slopes 2 and 5 on cosines, in layers of one head."""
+    x = np.asarray(af.uniform(af.Sphere(3), n=12, seed=range(3)).positions)
+    weights = np.exp(np.array([2.0, 5.0])[:, None, None] * (x @ np.swapaxes(x, 1, 2))[:2])
+    stream = af.probe.Stream(x, (weights / weights.sum(axis=-1, keepdims=True))[:, None])
+    betas = af.probe.measure(stream, families=["updates"], sinks=[[]])["velocity_beta"].values
+    assert betas == pytest.approx(np.array([[2.0, 5.0, 5.0]]), rel=EXACT)
+
+
 def test_matrices_are_looked_at(data, network):
     one = data.isel(layer=0, head=0)
     assert one["qk_singular_value"].values == pytest.approx(4.0, rel=1e-12)

@@ -172,6 +172,13 @@ def test_equilibria_of_four_tokens_are_strict_saddles_but_consensus():
     np.testing.assert_allclose(np.sort(af.observe.overlaps(found[0].tokens)[np.triu_indices(4, 1)]), -1 / 3, atol=1e-6)
 
 
+def test_newton_is_damped_where_its_step_overshoots():
+    """From this start some steps do not lower the speeds; without stronger damping it would give up."""
+    equilibrium = stability.find_equilibrium(af.Attention(9.0), af.uniform(af.Sphere(3), n=12, seed=4))
+    assert equilibrium is not None
+    assert equilibrium.residual <= 1e-12
+
+
 def test_continuation_follows_the_ring():
     ring = af.tokens.ring(af.Sphere(2), n=5, jitter=1e-3, seed=1)
     betas = np.linspace(0.5, 5.0, 5)

@@ -9,7 +9,7 @@ import pytest
 import attnflow as af
 from attnflow.errors import InvalidInput
 from attnflow.kernels import Exponential
-from attnflow.sums import Circle, Cutoff, Fused, Harmonics, Offer, Tiled, Use, choose
+from attnflow.sums import Circle, Cutoff, Dense, Fused, Harmonics, Offer, Tiled, Use, choose
 from tests.marks import graded
 from tests.sums.test_tiled import call, unit
 
@@ -73,6 +73,13 @@ def test_compiling_counts():
     assert fast.total(49) > slow.total(49)
     assert fast.total(51) < slow.total(51)
     assert Offer("Fast", None, 1.0, doubtful=True, setup=50.0).total(10) == 110.0
+
+
+def test_a_flow_is_prepared_for_many_evaluations(choices_of_a_cpu):
+    """A series on the circle takes time to compile, which 1000 evaluations pay back and a few do not."""
+    field, tokens = af.Attention(9.0), af.uniform(af.Sphere(2), n=1500, seed=0)
+    assert isinstance(field.prepare(tokens).sum, Tiled)
+    assert isinstance(af.flows.Solve(field, tokens, 1.0).checked().field.sum, Circle)
 
 
 def test_a_batch_gets_no_sum_that_may_fall_back_on_tiles():
@@ -243,6 +250,11 @@ def _fused_sums(x, masses, charges):
     weights = Weights(Exponential(jnp.asarray(9.0, jnp.float32)), Everyone(), True)
     arguments = (weights, side, side, jnp.log(jnp.asarray(masses)))
     return Fused(interpret=True)(*arguments, Moments() if charges is None else Columns(jnp.asarray(charges)))
+
+
+@pytest.mark.parametrize("sum_", [Dense(), Tiled(), None])
+def test_sums_over_all_pairs_state_no_error(sum_, four):
+    assert af.Attention(3.0, sum=sum_).error(four) == 0.0
 
 
 def test_what_fused_refuses():

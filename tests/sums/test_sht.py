@@ -181,6 +181,14 @@ def test_trust_at_the_tokens_is_relative_to_the_largest_sum():
             assert bool(total.trusted(arguments, jnp.zeros(3), seen)) is answer
 
 
+def test_trust_without_a_guard_is_a_matter_of_rounding():
+    """4 round-off(60, 12) = 5e-14 against tol/12: the exponential has closed coefficients, without noise."""
+    tokens = af.uniform(af.Sphere(3), n=12, seed=0)
+    af.Attention(3.0, sum=FastSphere(1e-6, 60, guarded=False)).check(tokens)
+    with pytest.raises(InvalidInput, match="guarded=False and tol = 1.0e-14"):
+        af.Attention(3.0, sum=FastSphere(1e-14, 60, guarded=False)).check(tokens)
+
+
 def test_without_ducc0_the_extra_is_named(faults):
     faults.module("ducc0")
     with pytest.raises(MissingExtra, match=r"attnflow\[fast\]"):

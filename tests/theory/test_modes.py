@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
+from attnflow.errors import NotAccurate
 from attnflow.theory import landscape
 from attnflow.theory.landscape import count_circle_modes, count_line_modes
 from tests.marks import graded
@@ -65,6 +66,13 @@ def test_two_points_at_the_brink_of_two_modes(beta, excess):
             apart = 1 + sign * excess
             assert count_line_modes([shift, shift + 2 * apart / np.sqrt(beta)], beta) == count
             assert count_circle_modes([shift, shift + 2 * inflection * (1 + sign * excess / 4)], beta) == count
+
+
+def test_copies_do_not_make_a_count_more_certain():
+    """Each of 2,000 terms is rounded by 1e-16 of itself or more, so their sum is no better than a term of a pair."""
+    for excess in (1e-14, -1e-14):
+        with pytest.raises(NotAccurate, match="rounding decides"):
+            count_line_modes([0.0, 2 * (1 + excess)] * 1000, 1.0)
 
 
 @given(seed=SEEDS, n=st.integers(1, 15), log_beta=st.floats(-1, 3))

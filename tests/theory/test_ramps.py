@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
 
-from attnflow.errors import InvalidInput
+from attnflow.errors import InvalidInput, NotAccurate
 from attnflow.theory import merging, uniform
 
 
@@ -30,6 +31,25 @@ def test_times_under_a_skew_value_matrix():
         np.testing.assert_allclose(found, list(row.values()), rtol=5e-8)
     found = [merging.skew_merge_time(1.5, 20.0, skew, masses=(0.7, 0.3)) for skew in (0.1, 0.5, -0.1, -0.5)]
     np.testing.assert_allclose(found, [110.98583, 25.443753, 28.906197, 9.0278260], rtol=5e-8)
+
+
+def test_a_start_near_an_equilibrium():
+    """Forces that cancel to four digits are refused; up to there eps/1e-4 of the time is lost, and 1e-11 is stated."""
+    angle, beta, masses = 1.5, 2.0, (0.7, 0.3)
+
+    def forces(x):
+        q = np.exp(-beta * (1 - np.cos(x)))
+        return q * np.sin(x), 0.4 * (1 - q * np.cos(x))
+
+    balance = np.divide(*forces(angle))
+    for excess in (5e-5, -5e-5):
+        with pytest.raises(NotAccurate, match="near an equilibrium"):
+            merging.skew_merge_time(angle, beta, balance * (1 + excess), masses=masses)
+    for excess, end in ((1.5e-4, 2 * np.pi - 0.01), (-1.5e-4, 0.01)):
+        skew = balance * (1 + excess)
+        near = angle + np.sign(excess) * np.array([1e-4, 1e-3, 1e-2])
+        time, _ = quad(lambda x: 1 / (skew * forces(x)[1] - forces(x)[0]), angle, end, points=near, limit=500, epsabs=0, epsrel=1e-11)  # fmt: skip # noqa: B023
+        assert merging.skew_merge_time(angle, beta, skew, masses=masses) == pytest.approx(time, rel=3e-11)
 
 
 def test_refusals():

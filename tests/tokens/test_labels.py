@@ -78,6 +78,11 @@ def test_a_file_of_arrays(tmp_path):
     assert af.from_file(tmp_path / "plain.npy").labels is None
     (tmp_path / "plain.txt").write_text("1 0 0\n0 1 0\n")
     assert af.from_file(tmp_path / "plain.txt").labels is None
+    np.save(tmp_path / "bytes.npy", np.eye(3, dtype=np.int8))
+    np.testing.assert_array_equal(af.from_file(tmp_path / "bytes.npy").positions, np.eye(3))
+    np.save(tmp_path / "hollow.npy", np.zeros((3, 3), "V0"))
+    with pytest.raises(InvalidTokens, match="holds objects of Python"):
+        af.from_file(tmp_path / "hollow.npy")
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,10 @@ def ring(angles, masses=None):
     return af.Tokens(np.stack([np.cos(angles), np.sin(angles)], axis=1), masses)
 
 
+def flat(*points):
+    return af.Tokens(points, space=af.Euclidean(2))
+
+
 def apart(x, y):
     """Distances of angles."""
     return np.abs(np.mod(np.subtract.outer(x, y) + np.pi, 2 * np.pi) - np.pi)
@@ -136,6 +140,7 @@ def test_a_geodesic_has_constant_speed():
         (af.Tokens(np.eye(3)[:1]), af.Tokens(-np.eye(3)[:1])),  # antipodal
         (af.Tokens(rng.standard_normal((5, 2)), space=af.Euclidean(2)), af.Tokens(np.eye(2), space=af.Euclidean(2))),
         (af.Tokens([[0.0], [3.0]], space=af.Euclidean(1)), af.Tokens([[1.0]], space=af.Euclidean(1))),
+        (flat([0.0, 0.0], [0.8, -0.64]), flat([0.1, 0.0], [0.7, 0.64])),  # squares 1.66 < 1.80, but cubes 2.12 > 1.71
     ]
     for mu, nu in pairs:
         whole = distance(mu, nu, order=2)
