@@ -77,6 +77,7 @@ def test_programs_are_kept_however_small_and_however_fast_they_compile(faults, t
     }
 
 
+@pytest.mark.slow
 def test_it_must_come_first():
     done = run("import equinox, attnflow as af; af.cache_compilations()")
     assert "InvalidInput: Equinox is imported already" in done.stderr.splitlines()[-1]

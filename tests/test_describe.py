@@ -18,6 +18,7 @@ def flow():
     return af.solve(af.Attention(9.0), af.uniform(af.Sphere(3), n=8, seed=0), 1.0, save=4, method=af.Fixed(0.25))
 
 
+@pytest.mark.slow
 def test_a_flow_is_a_sequence_of_frames(flow):
     assert len(flow) == 5
     np.testing.assert_array_equal(flow[3].positions, flow.positions.values[3])

@@ -22,6 +22,7 @@ def place(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 @QUICK
 @given(table=fuzz.specifications())
 def test_some_specifications(table):
@@ -48,7 +49,7 @@ def test_calls(call):
     fuzz.check_call(*call)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @SMALL_STUDY
 @given(arguments=commands.command_lines, encoding=commands.ENCODINGS)
 def test_command_lines(place, arguments, encoding):

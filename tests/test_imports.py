@@ -69,6 +69,7 @@ def offence(room, other):
     return "" if other in FLOOR and FLOOR[other] < FLOOR[room] else f"{room} imports {other}, which is not below it"
 
 
+@pytest.mark.slow
 def test_imports_point_downwards():
     offenders = []
     for path in FILES:
@@ -112,6 +113,7 @@ def test_files_are_short():
     assert {name: length for name, length in lengths.items() if length > 400} == {}
 
 
+@pytest.mark.slow
 def test_import_is_light_and_sets_no_flag():
     code = (
         "import sys, json, jax; before = dict(jax.config.values); import attnflow; attnflow.Attention; attnflow.uniform;"
@@ -123,7 +125,7 @@ def test_import_is_light_and_sets_no_flag():
     assert same
 
 
-@graded("command", ["--version", "list", "presets", "experiments"], fast=3)
+@graded("command", ["--version", "list", "presets", "experiments"], fast=2)
 def test_a_command_that_lists_does_not_load_the_simulator(command, tmp_path):
     code = (
         "import sys\nfrom attnflow.cli import main\n"
@@ -158,6 +160,7 @@ def test_rooms_of_theory_import_no_circle():
             assert level[other] < level[room], f"{path.relative_to(ROOT)} imports {other}, which is not below it"
 
 
+@pytest.mark.slow
 def test_importing_attnflow_does_not_import_theory():
     code = (
         "import sys, attnflow; attnflow.Attention; print([m for m in sys.modules if m.startswith('attnflow.theory')])"

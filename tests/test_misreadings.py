@@ -133,6 +133,7 @@ def test_five_tokens_miss_consensus_at_strongly_negative_beta(beta, starts, miss
         pytest.param("negative", 32, 20, None, marks=pytest.mark.slow),
     ],
     fast=3,
+    slow=5,
 )
 def test_directions_collapse_for_the_identity_and_not_for_every_value_matrix(value, n, seeds, divided):
     """V = I: one cluster; V = diag(1, .7, .7): two antipodal ones at +e_1 and -e_1, mostly; V = -I: the mean vanishes."""

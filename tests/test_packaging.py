@@ -201,6 +201,7 @@ def test_the_test_environment_is_complete(package):
     assert importlib.util.find_spec(package) is not None, f"{package} is missing; `pip install -e '.[test]'`"
 
 
+@pytest.mark.slow
 def test_no_test_is_skipped():
     """A test that a machine leaves out proves nothing there. What cannot be asked is not made a case."""
     for path in sorted((ROOT / "tests").rglob("*.py")):

@@ -33,7 +33,7 @@ def texts(path):
             yield from ((node.lineno, sentence) for sentence in [" ".join(node.value.value.split())])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_plain_english():
     folders = [path for folder in ("src", "docs", "tests") for path in (ROOT / folder).rglob("*")]
     pages = [

@@ -96,7 +96,7 @@ def test_every_arxiv_number_has_an_entry():
         assert not missing, f"{path.relative_to(ROOT)} names {missing}; add them to references.bib"
 
 
-@graded("name", experiments.names(), fast=45)
+@graded("name", experiments.names(), fast=33)
 def test_the_papers_of_an_experiment_are_in_the_bibliography(name):
     found = experiments.cited(name)
     assert found.papers

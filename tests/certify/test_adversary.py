@@ -153,6 +153,7 @@ ATTACKS = [
 ]
 
 
+@pytest.mark.slow
 def test_edited_certificates_are_rejected(true):
     assert {kind for kind, _ in ATTACKS} == set(true)
     for kind, change in ATTACKS:
@@ -176,6 +177,7 @@ def test_no_place_takes_another_type(true):
                 assert not verdict.confirmed, (kind, path, value)
 
 
+@pytest.mark.slow
 def test_every_claim_is_known_and_the_words_are_those_of_the_claims(true):
     for kind, one in true.items():
         if kind != "consensus":  # seconds, as in test_circle_flows.py

@@ -47,6 +47,7 @@ def test_flows_are_inside_their_tubes(angles, beta, masses, model):
     assert max(abs(a - b) for a, b in zip(centre, exact, strict=True)) <= radius
 
 
+@pytest.mark.slow
 def test_every_corner_of_a_ball_stays_inside_and_the_checker_agrees():
     found = certify.circle_flow(START, 2.0, 1.0, ball=1e-3)
     assert certify.check(found).confirmed
@@ -119,6 +120,7 @@ def test_the_bound_of_growth_is_that_of_the_jacobian():
         assert abs(bound - norm) < 1e-6
 
 
+@pytest.mark.slow
 def test_named_starts_and_balls_of_starts_go_to_consensus():
     angles = [0.2, 1.9, 3.3, 5.1]  # no half circle holds them
     assert certify.circle_consensus(angles, 2.0).claims["time"] > 0

@@ -73,6 +73,7 @@ def test_merge_times_enclose_those_of_theory(model):
         certify.merge_time(0.5, 1.0, until=0.6)
 
 
+@pytest.mark.slow
 def test_modes_are_counted_exactly():
     rng = np.random.default_rng(3)
     angles = rng.uniform(0, 2 * np.pi, 8)
@@ -96,6 +97,7 @@ def two_caps(rng, radius, apart, each):
     return af.Tokens(np.array(rows), space=af.Sphere(3))
 
 
+@pytest.mark.slow
 def test_groups_stay_apart_as_long_as_two_point_masses_would():
     """One token a group: the bound is the exact two-body time, of which 2 % are given away for the checker."""
     tokens = two_caps(np.random.default_rng(0), 0.0, 1.5, 1)

@@ -55,6 +55,7 @@ def test_below_the_threshold_a_class_is_missing():
     assert found.claims["euler"] == 0
 
 
+@pytest.mark.slow
 def test_a_list_over_an_interval_and_its_checker():
     found = certify.circle_equilibria(n=3, beta=(1.0, 1.5))
     assert len(found.claims["classes"]) == 3
@@ -87,6 +88,7 @@ def test_bifurcations_and_degenerate_ends_are_undecided():
             certify.circle_equilibria(n=3, beta=beta)
 
 
+@pytest.mark.slow
 def test_cold_lists_are_confirmed_and_colder_ones_undecided(recwarn):
     """At beta = 40 two antipodal clusters feel e^-80. Beyond 300 forces come near to the smallest floats."""
     found = certify.circle_equilibria(n=3, beta=40.0)

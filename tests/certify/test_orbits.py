@@ -138,6 +138,7 @@ def run(code, *arguments):
     return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_the_checker_needs_neither_flint_nor_the_search(tmp_path):
     path = certify.equilibrium(ring(3, 2), 1.0).save(tmp_path / "triangle.json")
     code = (
@@ -188,6 +189,7 @@ SAVED = sorted((ROOT / "docs" / "certificates").glob("*.json"))
 QUICKLY = ("consensus", "cube", "flow", "plateau", "unstable-modes")
 
 
+@pytest.mark.slow
 def test_small_certificates_of_the_documents_are_confirmed():
     """Lists over intervals of beta, and six tokens, take minutes: `make long`, campaigns/certificates.py."""
     found = {path.stem: certify.check(path) for path in SAVED if path.stem in QUICKLY}

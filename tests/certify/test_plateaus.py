@@ -47,6 +47,7 @@ def test_the_clock_of_the_field_counts(flow):
     assert (softmax["log_proved"].values < softmax["log_end"].values).all()
 
 
+@pytest.mark.slow
 def test_reports_print_the_bound_or_say_what_it_takes(flow, faults):
     account = af.plots.account(flow)
     assert [row["log_proved"] for row in account.summary["plateaus"]] == certify.plateaus(flow)[

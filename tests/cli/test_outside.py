@@ -137,7 +137,7 @@ def test_ctrl_c_says_how_to_resume_with_the_file(attnflow, here):
     assert (here / "log.txt").read_text() == "abcc"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_files_of_the_page_run(here):
     """As a reader would type it: processes of their own."""
 

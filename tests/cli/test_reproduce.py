@@ -37,6 +37,7 @@ def test_claims_are_printed_and_the_folder_is_an_ordinary_run(attnflow):
     attnflow("reproduce", "tiny-mean", "--out", "runs/one", code=4)
 
 
+@pytest.mark.slow
 def test_a_claim_that_fails_is_exit_code_one(attnflow):
     out, _ = attnflow("reproduce", "tiny-mean", "--quick", code=1, TINY="wrong")
     assert "fails" in out
@@ -50,6 +51,7 @@ def test_a_claim_that_fails_is_exit_code_one(attnflow):
     assert [claim["holds"] for claim in rows[0]["claims"]] == [False, True]
 
 
+@pytest.mark.slow
 def test_all_goes_on_after_failures(attnflow, log):
     add(log, "a_bad_mean", "worst + wrong", "worst + 10")
     add(log, "broken_mean", "def make(index, name):", "def make(index, name):\n        raise RuntimeError('lost')")
@@ -126,7 +128,7 @@ def test_resuming_tells_of_claims_that_fail(attnflow):
     assert facts["summary"] == {"claims": 2, "failed": 1}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_experiments_in_processes_of_their_own(attnflow, log, tmp_path):
     """Two files at a time, one of whose claims fails; the summary counts both."""
     (tmp_path / "good_mean.py").write_text(SOURCE)

@@ -68,7 +68,7 @@ def test_tables_of_a_batch_say_which_member_and_summarise_all(place):
     assert sum(batch["clusters"].values()) == batch["members"] == 3
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_figures_are_left_out_and_drawn_later(place):
     shutil.copytree(place / "runs/9", place / "later")
     run = Run.open(place / "later")
@@ -274,6 +274,7 @@ def test_a_path_may_have_wide_spaces(tmp_path):
             fresh_path("--out", name)
 
 
+@pytest.mark.slow
 def test_a_run_that_lost_its_checkpoint_is_not_computed_again(tmp_path):
     from attnflow.runs import execute, parse_spec
     from tests.runs.kinds import TEXTS

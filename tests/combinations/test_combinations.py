@@ -146,6 +146,7 @@ def test_rare_pairs(words):
     assert look(words) == "agrees"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", covering.SETS)
 def test_the_covering_sets_cover(name):
     """Every two words that are together in one of thousands of cases at random are so in a row of the file."""
@@ -174,7 +175,7 @@ SEVERAL = [
 ]
 
 
-@graded(("seed", "pool", "count"), SEVERAL, slow=1)
+@graded(("seed", "pool", "count"), SEVERAL, slow=0)
 def test_thousands_of_combinations(seed, pool, count):
     """Cases that make sense are drawn more often: the others are all refused in the same few ways."""
     drawn = at_random(WORDS, pool, seed=seed)

@@ -55,7 +55,6 @@ def test_mixture():
 @graded(
     ("cells", "uniform", "quantile", "optimal"),
     [(4, 4.01e-1, 6.28e-1, 3.33e-1), (16, 3.42e-2, 2.49e-2, 1.33e-2), (64, 2.27e-3, 2.29e-3, 7.16e-4)],
-    fast=1,
 )
 def test_reference_divergences(cells, uniform, quantile, optimal):
     """The table of theory/control.md, section 2."""
@@ -172,6 +171,7 @@ def second(x):
     return Mixture([0.5, 0.5], [Normal(np.sin(x) + 1, 0.35 + 0.025 * x**2), Normal(np.sin(x) - 1.2, 0.4)])
 
 
+@pytest.mark.slow
 def test_conveyor():
     """Marginals and conditionals converge: KL under samples of the target falls like 1/elements; a conditional sampler."""
     rng = np.random.default_rng(2)
@@ -200,6 +200,7 @@ def test_conveyor():
     assert np.abs(np.sort(end[:, 1]) - wanted)[200:-200].mean() < 0.1
 
 
+@pytest.mark.slow
 def test_three_coordinates():
     """A Gaussian with correlations, cells that the builder finds: the moments of the push of a normal sample.
 
@@ -274,6 +275,7 @@ def test_permutations(n):
         np.testing.assert_allclose(schedule.inverse().push(end)[0], centres, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_polar():
     """The map and its Jacobian together: the first rows of the table of theory/control.md, section 3.5."""
 

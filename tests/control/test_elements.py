@@ -119,7 +119,7 @@ def test_absent_rows_do_not_matter():
     np.testing.assert_allclose(end[:6], alone, atol=1e-15)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @settings(max_examples=25, deadline=None)
 @example(6, 0.0, 21.0, 37737)  # a point comes to rest at the border, and must stay there
 @given(st.sampled_from([2, 3, 6]), st.floats(-3, 3), st.floats(0.01, 60.0), st.integers(0, 10**6))
@@ -167,7 +167,7 @@ def test_parallel_gates_are_closed_forms():
     np.testing.assert_allclose(end[:, 1] / end[:, 0], np.tan(angle) * np.exp(-1.7), rtol=1e-13)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_derivatives_of_gates():
     """The flow of a gate is differentiable in its weights and in time: against differences."""
     x = af.Sphere(3).sample(np.random.default_rng(5), 6)
@@ -242,6 +242,7 @@ def test_refusals(make, words):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 @mp.workdps(40)
 def test_derivatives_of_phi_at_and_near_zero():
     """(e^z - 1)/z = sum z^k/(k + 1)!: it and its derivatives at z are sums of this series, by mpmath with 40 digits."""

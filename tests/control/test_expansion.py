@@ -13,6 +13,7 @@ from tests.control.test_matching import E, atoms, circle_instance, clouds
 from tests.runs.kinds import of
 
 
+@pytest.mark.long
 def test_three_stages():
     """A prototype had W_2 of 1e-8 to 5e-8 with 32 to 80 elements for two and three measures of 4 and 6 atoms."""
     inputs, targets = clouds(3, 2, 51), atoms(3, 2, 4, 51)
@@ -32,6 +33,7 @@ def test_three_stages():
     assert duration > 0
 
 
+@pytest.mark.slow
 def test_atoms_of_two_targets_side_by_side():
     """Four atoms each on one circle, 0.001 apart; an atom that both have; equal targets stay together."""
     turn = np.pi / 2 * np.arange(4)
@@ -84,6 +86,7 @@ def test_how_much_an_error_grows(time):
     assert 0.5 * worst < found < worst * (1 + 1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("expand", [False, True])
 def test_single_tokens_change_places(expand):
     """Clouds have no radius, by which their separation would be divided; with `expand` both stages are the same."""

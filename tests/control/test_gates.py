@@ -59,6 +59,7 @@ def excess(arrays, eps):
     return [np.nan_to_num(part / (FEW * eps), nan=np.inf) for part in parts]
 
 
+@pytest.mark.slow
 def test_near_the_degenerate_family():
     """a = +-w + eps side, b = +-(1 +- eps)|a|, eps = 0, 1e-16, ... 1e-1, and other gates; S^1 to S^6, both signs of h."""
     names, arrays = inputs()
@@ -70,6 +71,7 @@ def test_near_the_degenerate_family():
     assert np.mean(FEW * eps * of_log < 1e-12) > 0.6
 
 
+@pytest.mark.slow
 def test_a_wrong_formula_is_seen(faults):
     """Without its first two forms the integral of t/P loses digits near the family."""
 
@@ -129,7 +131,7 @@ def narrow_gaps(count, seed=20261117):
     return x, w, a, b, 10 ** rng.uniform(-2, 2.5, count)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_no_point_passes_a_narrow_gap():
     """Two halves of a gate are the gate, and all agree with DOP853: a zero of the height far ahead is never passed."""
     x, w, a, b, h = narrow_gaps(60000)

@@ -13,6 +13,7 @@ from attnflow.errors import FlowFailed, InvalidInput
 from attnflow.transport import distance
 from tests.control import plans
 from tests.control.plans import NoPlan, Stage, merged, same_measure, subset
+from tests.marks import graded
 from tests.outside.exact import Rotation
 
 
@@ -56,6 +57,7 @@ def test_matching(d, count, each):
     assert "amplification" not in match.dataset
 
 
+@pytest.mark.slow
 def test_replay_by_a_solver():
     inputs, targets, match = instance(3, 3, 1)
     for cloud, target in zip(inputs, targets, strict=True):
@@ -70,6 +72,7 @@ def test_replay_by_a_solver():
         assert distance(flow.tokens(-1), target, order=2) < 1e-3
 
 
+@pytest.mark.slow
 def test_unequal_masses_and_layers():
     masses = np.array([0.2, 0.5, 0.3])
     match = match_measures(clouds(3, 2, 7), atoms(3, 2, 3, 7, masses))
@@ -80,6 +83,7 @@ def test_unequal_masses_and_layers():
     assert np.array_equal(network.schedule.durations, np.round(network.schedule.durations))
 
 
+@pytest.mark.slow
 def test_equal_means_need_a_gate():
     """Mean attention cannot separate them: one gated unit before it does. The first boost makes means unequal, too."""
     one, other = clouds(3, 2, 9, n=30)
@@ -121,7 +125,7 @@ THREE = np.array([[0.539, 0.17, 0.825], [0.9224, -0.3612, 0.1369], [0.6957, 0.37
 E = np.eye(3)
 
 
-@pytest.mark.parametrize(
+@graded(
     ("inputs", "targets"),
     [
         # the first atom lies between the tokens that are left for the second one
@@ -133,8 +137,7 @@ E = np.eye(3)
         ([pair(0)], [af.Tokens(E[1:2])]),
         ([pair(0), pair(1)], [af.Tokens(E[1:2]), af.Tokens(E[2:])]),
     ],
-    ids=["between", "equal", "antipodes", "two pairs"],
-)  # fmt: skip
+    ids=["between", "equal", "antipodes", "two pairs"], slow=1)  # fmt: skip
 def test_easy_problems_are_solved(inputs, targets):
     """Each was refused once, with a sentence that was not true."""
     match = match_measures(inputs, targets)
@@ -142,6 +145,7 @@ def test_easy_problems_are_solved(inputs, targets):
     assert match.tries == 1
 
 
+@pytest.mark.slow
 def test_masses_that_add_up():
     """Seven tokens, whose only division into these atoms is no cap: several pieces make an atom."""
     rng = np.random.default_rng(5)
@@ -204,6 +208,7 @@ def circle_instance(seed, count):
     return inputs, [af.Tokens(at(rng.uniform(0, 2 * np.pi, 1))) for _ in range(count)]
 
 
+@pytest.mark.slow
 def test_circle():
     inputs, targets = circle_instance(4, 4)
     match = match_measures(inputs, targets)
@@ -211,6 +216,7 @@ def test_circle():
     assert match.attention > 0
 
 
+@pytest.mark.slow
 def test_no_attention_no_separation():
     """Without attention what two measures share stays together: the bound binds for the same gates."""
     rng = np.random.default_rng(12)
@@ -258,6 +264,7 @@ def test_hops_are_long_against_the_whole_piece(faults):
     assert sizes == pytest.approx([np.arccos(0.8)] * 3)
 
 
+@pytest.mark.slow
 def test_a_quarter_of_many_tokens_comes_off_in_one_cut():
     """The cap that divides a cloud also cuts it, however narrow its border among 800 tokens; the gate takes no other."""
     tokens = clouds(3, 1, 5, n=800, spread=0.3)[0]

@@ -20,6 +20,7 @@ def random_units(count, d, budget, rng=RNG):
     return units(w * scale, a, rng.standard_normal(count))
 
 
+@pytest.mark.slow
 def test_layers_are_flows():
     """x + u (<a, x> + b)_+ is the time-1 flow of one unit: 1e-13 relative."""
     u, a, b = RNG.standard_normal((200, 4)), RNG.standard_normal((200, 4)), RNG.standard_normal(200)
@@ -107,7 +108,7 @@ def test_mixed_schedules_are_fields():
     assert schedule.budget > 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_softmax_attention_by_the_solver():
     space = af.Sphere(3)
     schedule = Schedule(space, [(Drift([0.3, 0, 1.0]), 0.5), (af.Attention(2.0), 0.8), (Drift([0.0, 1, 0]), 0.2)])

@@ -22,7 +22,7 @@ def bits(schedule):
     return str(tree), [(leaf.dtype, leaf.shape, leaf.tobytes()) for leaf in (*leaves, schedule.durations)]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_folder_gives_the_same_schedule_as_memory(tmp_path):
     """Interrupted after the second of three tries, resumed, opened; and written to a file, as any schedule."""
     spec, seen = of("match_measures"), []
@@ -47,7 +47,7 @@ def test_a_folder_gives_the_same_schedule_as_memory(tmp_path):
     same(found.dataset.load(), whole.dataset)
 
 
-@graded("calls", [3, 30, 60], slow=2)
+@graded("calls", [3, 30, 60], slow=1)
 def test_a_try_that_is_cut_short_is_made_again(calls):
     """`cancel` is asked within a try, too."""
     work = of("match_measures").work
@@ -100,7 +100,7 @@ def test_lists_of_tokens_in_a_specification():
     assert tighter.work.layer == 0.25
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_report(tmp_path):
     run, found = execute(of("match_measures"), tmp_path / "run", draw=af.plots.draw_run)
     assert {path.stem for path in run.figures.glob("*.pdf")} == {"summary", "carried", "distances"}

@@ -15,6 +15,7 @@ SMALL = {"units": 15, "slabs": 2, "draws": 2}
 """2 * 2 * 16 units and those of the linear map: with 80 points one program for every d."""
 
 
+@pytest.mark.slow
 def test_a_bent_density():
     """KL of fresh samples is below that of a prototype, 0.044 with 512 units; the best normal density has log(1.98)/2.
 
@@ -99,6 +100,7 @@ def test_points_of_mean_zero_and_covariance_one(sizes):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=6, deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(st.floats(-60, 60), st.floats(-100, 100), st.integers(0, 3))
 def test_scales_and_shifts(power, shift, seed):

@@ -105,7 +105,7 @@ def test_the_mean_of_the_first_order_is_the_rate_of_theory():
         np.testing.assert_allclose(found, expected, atol=5e-8 * rate * np.exp(-4))  # eight digits, times n w = 8/7
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_it_agrees_with_the_closure_and_with_the_plain_average():
     """USA on the circle at a t = 0.28: next order of the closure is below 1 % of it here; 4 bins at 4 standard errors."""
     field = af.Attention(1.0, mask=af.Causal(slope=1 / N, strict=True), normaliser=af.Unnormalised("USA"))

@@ -2,14 +2,13 @@
 
 import mpmath as mp
 import numpy as np
-import pytest
 
 from tests.degenerate.row import DIGITS
 from tests.degenerate.table import ROWS
+from tests.marks import graded
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("row", ROWS, ids=str)
+@graded("row", ROWS, ids=str, slow=14)
 def test_a_formula_on_and_near_a_family_where_it_degenerates(row):
     for distance in row.at:
         with mp.workdps(DIGITS), np.errstate(all="ignore"):

@@ -24,7 +24,7 @@ def failed(data):
     return list(dict.fromkeys(claim.key for claim in boolean_attention.claims(SMALL, data) if not claim.holds))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_slightly_wrong_queries_and_a_broken_symmetry_are_found_out(right, tmp_path):
     """In the flow alone: the matrices are those of the right model, at positions that are a little wrong."""
     assert failed(right) == []

@@ -12,6 +12,7 @@ from tests.experiments.mutants import mutation
 QUICK = causal_rate.QUICK
 
 
+@pytest.mark.slow
 def test_distances_follow_the_linear_theory_and_a_missing_mask_is_found_out():
     """At N = 16 the linear theory is off by about 0.2; a prompt without a mask has 0.35 less of the constant."""
     found = simulate.distances(QUICK, 16, 2048)

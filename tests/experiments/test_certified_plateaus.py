@@ -22,7 +22,7 @@ def run(parameters, study):
     return {**parts, "planted": xr.Dataset({k: ("case", v) for k, v in planted.items()}), "iid": PLATEAUS}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_wrong_bounds_and_tubes_are_found_out():
     few = SimpleNamespace(run=run, MUTATIONS=certified_plateaus.MUTATIONS, claims=compare.claims)
     names = "bound: time 0.1 % longer", "tube: beta 0.1 % larger", "half circle: claimed at once"

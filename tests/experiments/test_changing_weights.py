@@ -2,11 +2,14 @@
 
 from types import SimpleNamespace
 
+import pytest
+
 from attnflow_gallery import changing_weights
 from attnflow_gallery.changing_weights import compare, simulate
 from tests.experiments.mutants import noticed
 
 
+@pytest.mark.slow
 def test_the_winner_holds_and_a_faster_ramp_is_found_out():
     """Without the other parts, which need more programs."""
 

@@ -14,7 +14,7 @@ from tests.experiments.mutants import noticed
 QUICK = cluster_count.QUICK
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_core_holds_and_a_wrong_beta_is_found_out():
     """With a quarter more modes, iid tokens no longer give fewer clusters than k_max."""
     core = dataclasses.replace(QUICK, runs=32)

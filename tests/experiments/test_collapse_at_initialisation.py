@@ -21,7 +21,7 @@ def core():
     return [compare._paths(CORE, data), compare._times(CORE, data)[0], compare._first(CORE, simulate.first(CORE))]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_core_holds_and_tokens_that_are_not_orthogonal_are_found_out():
     assert [(claim.statement, claim.found) for claim in core() if not claim.holds] == []
     with mutation(collapse, "tokens start with the overlap 0.05").applied():
@@ -80,7 +80,7 @@ def test_one_layer_in_finite_dimension_has_the_mean_and_the_variance_of_the_deri
     assert d * overlap.var() == pytest.approx(4 * h * (4 + 2 * h) / 16 / (1 + a2) ** 4, rel=0.03)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_longer_steps_change_the_delay():
     few = dataclasses.replace(QUICK, delay_networks=500)
     right = {"delay4": simulate.delay(few, 4)}
@@ -91,7 +91,7 @@ def test_longer_steps_change_the_delay():
     assert not compare._later(few, right).holds
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_halving_the_steps_takes_off_the_first_order():
     """The straightened path is nearer to the ODE than the finer of the two, where steps matter most."""
     part = simulate.path(QUICK, 16, 4.0)

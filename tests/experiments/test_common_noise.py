@@ -26,6 +26,7 @@ def test_the_logarithm_of_the_order_is_a_martingale_and_boosts_of_heun_are_found
         assert [claim.holds for claim in order()] == [False, False]
 
 
+@pytest.mark.slow
 def test_points_keep_their_masses_and_layers_do_not():
     few = dataclasses.replace(QUICK, paths=2, points=16)
     assert compare._kernel(simulate.kernel(few)).holds

@@ -12,7 +12,7 @@ from tests.experiments.mutants import mutation
 SMALL = dataclasses.replace(continuity_equation.QUICK, circle_n=800, circle_degree=48, circle_until=0.8)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_tokens_solve_the_equation_and_a_thousandth_of_beta_is_found_out():
     """For 800 tokens a thousandth of beta is far below the noise, but the noise is in the equation too."""
 

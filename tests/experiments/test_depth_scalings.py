@@ -28,7 +28,7 @@ def core(kept):
     return data, [*compare._frozen(CORE, data), *compare._ballistic(CORE, data)]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_core_holds_and_longer_steps_are_found_out():
     kept = {"moments": simulate.moments(CORE)}
     data, right = core(kept)

@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+import pytest
 
 from attnflow_gallery import distances_through_time
 from attnflow_gallery.distances_through_time import simulate
@@ -11,6 +12,7 @@ from tests.experiments.mutants import mutation
 FEW = dataclasses.replace(distances_through_time.QUICK, tokens=8, runs=1, rise_until=2.0, frames=16)
 
 
+@pytest.mark.slow
 def test_the_transform_rises_at_beta_and_falls_at_another():
     """Rounding is 1e-14; three tokens lose 1e-4 of the transform at 0.5."""
     found = simulate.rises(FEW, "SA")

@@ -15,7 +15,7 @@ from tests.experiments.mutants import noticed
 FEW = dataclasses.replace(energy_ascent.QUICK, betas=(4.0,), draws=1, frames=32, states=100, descent=4)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_few_states_hold_and_a_slightly_wrong_beta_is_found_out():
     """One part in a thousand: the integral along flows and the rates of heads notice."""
     killed = noticed(energy_ascent, FEW, "beta 0.1 % larger", "SA-beta*", "SA-2", "USA0-2")

@@ -70,7 +70,7 @@ def test_parameters_of_ones_own(log, tmp_path):
     assert not (tmp_path / "other").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_kill_minus_nine_between_parts(log, tmp_path):
     whole, _ = reproduce("tiny-mean", tmp_path / "whole")
     log.write_text("")
@@ -89,7 +89,7 @@ def test_kill_minus_nine_between_parts(log, tmp_path):
     Run.open(tmp_path / "run").verify()
 
 
-@graded("way", ["swallow", "stumble"], fast=1)
+@graded("way", ["swallow", "stumble"])
 def test_an_interruption_that_a_flow_swallows_is_not_lost(way, log, tmp_path):
     """What was cut short must not be stored as if it were whole, nor taken for a failure of the experiment."""
     before = signal.getsignal(signal.SIGINT)

@@ -74,7 +74,7 @@ def test_the_cascade_in_place_of_the_simulation_holds():
     assert [claim.statement for claim in found if not claim.holds] == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_few_starts_hold_and_a_slightly_wrong_beta_is_found_out():
     killed = noticed(exit_times, FEW, "beta 0.01 % larger")
     assert killed

@@ -14,7 +14,7 @@ from tests.experiments.mutants import mutation
 SMALL = dataclasses.replace(hyperplanes.QUICK, tokens=12, starts=4, pairs=(1.1,), legs=20, steps=10)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_slightly_wrong_beta_and_a_broken_symmetry_are_found_out():
     """beta off by 1e-3: exact solutions depend on it, the number of planes does not. A mass off by 1e-6 tips a tie."""
     names = ("beta 0.1 % larger", "one token of the symmetric starts heavier by 1e-6")

@@ -76,7 +76,7 @@ def test_equal_samples_are_found_out(tmp_path):
     assert other["fresh"].values.min() > compare.TOL
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_clouds_shift_like_one_over_root_n():
     level, error = log_rms(simulate.shifts(dataclasses.replace(CORE, pairs=40))["shift"].values ** 2)
     log_ratio = np.log(CORE.sizes[1] / CORE.sizes[0])

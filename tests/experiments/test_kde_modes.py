@@ -42,7 +42,7 @@ def test_the_grid_counts_what_the_counter_of_theory_counts():
     assert other.sum() - fine.sum() <= (fine.sum() - coarse.sum()) / 3 + 1
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_data_hold_what_a_table_says(tmp_path):
     """Values of an independent Monte Carlo, with their standard errors: n = beta = 100 and n = 1000, beta = 100."""
     data = kde_modes.run(QUICK, Study(tmp_path / "parts"))

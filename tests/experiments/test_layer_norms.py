@@ -21,7 +21,7 @@ def test_two_placements_hold_and_a_slightly_wrong_alpha_is_found_out():
     assert all(claim.startswith("nGPT") for claim in killed)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_data_hold_what_a_second_integration_says(tmp_path):
     """Pre-LN at t = 16 by Euler's method on the two scalar equations, extrapolated from two steps."""
 

@@ -28,7 +28,7 @@ def without_order(parameters, model="SA", beta=4.0):
         ("all tokens feel the same noise", 40, 0.45),
         pytest.param("noise of tokens 25 % weaker", 200, 0.22, marks=pytest.mark.slow),
     ],
-    slow=1,
+    slow=0,
 )
 def test_tokens_without_order_fluctuate_as_derived_and_weaker_noise_is_found_out(change, seeds, share):
     """m^2 = kappa/((kappa - (1 - w) kappa_c) n) to a share; with 25 % less noise it is 40 % larger."""

@@ -22,7 +22,7 @@ def test_the_density_at_rest_and_a_slightly_wrong_beta():
         assert not compare._exception(QUICK, simulate._rest(QUICK)).holds
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_networks_hold_and_a_slightly_wrong_bias_is_found_out():
     two = dataclasses.replace(QUICK, networks=2, repelling=1)
     killed = noticed(perceptron_landscape, two, "bias of one unit larger by 1e-6", "even")

@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+import pytest
 import xarray as xr
 
 from attnflow.experiments import Study
@@ -18,6 +19,7 @@ def core(folder):
     return {claim.statement: claim.holds for claim in compare.claims(CORE, data)}
 
 
+@pytest.mark.slow
 def test_the_core_holds_and_missing_shears_are_found_out(tmp_path):
     right = core(tmp_path / "right")
     assert [name for name, holds in right.items() if not holds and not name.startswith(("error", "order"))] == []

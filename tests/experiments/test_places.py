@@ -2,11 +2,14 @@
 
 from types import SimpleNamespace
 
+import pytest
+
 from attnflow_gallery import places
 from attnflow_gallery.places import compare, simulate
 from tests.experiments.mutants import noticed
 
 
+@pytest.mark.slow
 def test_overlaps_of_words_hold_and_larger_places_are_found_out():
     """Without rotary places, which need more programs."""
 

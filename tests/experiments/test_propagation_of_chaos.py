@@ -11,6 +11,7 @@ from attnflow.tokens import Tokens
 from attnflow_gallery import propagation_of_chaos
 from attnflow_gallery.propagation_of_chaos import compare, simulate
 from tests.experiments.mutants import mutation
+from tests.marks import graded
 
 QUICK = propagation_of_chaos.QUICK
 SIZE = 400
@@ -35,8 +36,7 @@ def test_the_constant_of_the_distance_and_30_percent_fewer_tokens():
     assert start > (1 + right.tolerance / right.predicted) * float(part["constant"][0])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("factor", "holds"), [(1.0, True), (1.001, False)])
+@graded(("factor", "holds"), [(1.0, True), (1.001, False)], slow=1)
 def test_quiet_tokens_stay_at_their_distance(factor, holds, tmp_path):
     """n W_1 is pi/2 at all times, by a second computation of the density; another beta gives another density."""
     from attnflow.meanfield import evolve

@@ -15,7 +15,7 @@ from tests.experiments.mutants import changed, mutation
 CORE = dataclasses.replace(relative_entropy.QUICK, cells=(8, 64, 128, 256), degrees=(1.5,), student_cells=16)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_core_holds_and_broken_flows_are_found_out(tmp_path):
     # the constant of the optimal mesh and the growth for equal masses need the full number of cells
     data = relative_entropy.run(CORE, Study(tmp_path / "parts"))

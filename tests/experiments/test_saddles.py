@@ -13,7 +13,7 @@ from tests.experiments.mutants import noticed
 QUICK = saddles.QUICK
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_three_tokens_hold_and_a_slightly_wrong_beta_is_found_out():
     """Two percent of beta move the exit times of two almost antipodal groups by more than the splines err."""
     few = dataclasses.replace(QUICK, cases=((3, 2),), batches=2, dims=(2,), draws=1000, until=80.0)
@@ -21,6 +21,7 @@ def test_three_tokens_hold_and_a_slightly_wrong_beta_is_found_out():
     assert "exit time of two groups that are almost antipodal" in killed
 
 
+@pytest.mark.slow
 def test_the_four_tokens_on_the_sphere(tmp_path):
     """Tetrahedron, square, triangle with one corner double, two and two, one and three, consensus."""
     four = dataclasses.replace(QUICK, cases=((4, 3),), batches=2, dims=())

@@ -16,6 +16,7 @@ from tests.experiments.mutants import mutation
 FEW = dataclasses.replace(sphere_patterns.QUICK, directions=1, skew_latitudes=8)
 
 
+@pytest.mark.slow
 def test_the_skewness_grows_as_predicted_and_exchanged_models_are_found_out():
     """kappa is 0.336 for softmax and 0.5 without its normaliser; a tenth of that is far above the third order."""
     kappa = theory.uniform.pattern_coefficient(3.0, 3, 2)

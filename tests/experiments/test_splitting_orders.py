@@ -21,7 +21,7 @@ def core(folder):
     return {claim.statement: claim.holds for claim in compare.claims(CORE, data)}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_core_holds_and_other_orders_are_found_out(tmp_path):
     assert all(core(tmp_path / "right").values())
     with mutation(splitting_orders, "units in turn in place of draws").applied():

@@ -12,6 +12,7 @@ from tests.experiments.mutants import mutation
 FEW = dataclasses.replace(stability_of_measures.QUICK, betas=(4.0,), draws=1)
 
 
+@pytest.mark.slow
 def test_constants_are_attained_and_another_beta_is_found_out():
     found = simulate.expansion(FEW)
     omega, steep = float(theory.landscape.expansion_rate(4.0)), float(theory.landscape.softmax_lipschitz(4.0))

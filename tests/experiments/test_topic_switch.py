@@ -40,7 +40,7 @@ def test_the_crossing_of_two_curves():
     assert np.isnan(simulate.crossing(times, np.exp(times) / 1e4, np.ones(30)))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_later_switch_is_found_out():
     found = kill_matrix(topic_switch, ONE, [mutation(topic_switch, "switch at a place 10 % later")])
     killed = dict(zip(found.claims, found.killed, strict=True))

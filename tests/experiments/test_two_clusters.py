@@ -16,7 +16,7 @@ from tests.experiments.mutants import noticed
 ONE = dataclasses.replace(two_clusters.QUICK, betas=(5.0,), angles=(1.5,), masses=(0.7,))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_one_pair_holds_and_a_slightly_wrong_beta_is_found_out():
     """One part in a million of beta: the meeting point of USA0 does not depend on it, times do (d log T/d log beta is about 3)."""
     killed = noticed(two_clusters, ONE, "beta 0.0001 % larger", "*-S2")

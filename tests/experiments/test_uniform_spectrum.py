@@ -16,7 +16,7 @@ from tests.experiments.mutants import mutation
 QUICK = uniform_spectrum.QUICK
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_core_holds_and_a_small_part_of_beta_is_found_out():
     """Linearised field on S^2, one threshold on the circle, growth on S^2; 0.02 % of beta."""
     core = dataclasses.replace(QUICK, dims=(3,), thresholds=(2,))

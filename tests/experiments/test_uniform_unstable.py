@@ -14,7 +14,7 @@ from tests.experiments.mutants import changed, noticed
 QUICK = uniform_unstable.QUICK
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @changed(simulate, "MODELS", ("SA",))
 def test_the_core_holds_and_a_millionth_of_beta_is_found_out():
     """Softmax attention: one pair on S^7, and the bends of three degrees on the circle."""

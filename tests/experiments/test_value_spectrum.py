@@ -16,7 +16,7 @@ from tests.experiments.mutants import noticed
 QUICK = value_spectrum.QUICK
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_slightly_wrong_beta_and_value_are_found_out():
     """Consensus does not depend on beta, cross-ratios and two clusters do; at beta = 0 any V will do."""
     names = ("beta larger by 0.0001", "V 0.01 % larger")

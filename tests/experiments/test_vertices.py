@@ -25,6 +25,7 @@ def test_a_slightly_wrong_beta_and_a_causal_mask_are_found_out():
     assert sum(row[1] for row in first.values()) >= 4
 
 
+@pytest.mark.slow
 def test_the_first_start_is_that_of_an_independent_program(tmp_path):
     """Areas of the hull of 20 Gaussian points (LSODA, its own field), as printed, and four limits."""
     part = vertices.run(vertices.QUICK, Study(tmp_path / "parts"))["R2"]

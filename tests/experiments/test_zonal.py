@@ -11,6 +11,7 @@ from tests.experiments.mutants import mutation
 QUICK = zonal.QUICK
 
 
+@pytest.mark.slow
 def test_rates_on_s7_hold_and_another_beta_and_dimension_are_found_out():
     def holds():
         return compare._rates(QUICK, simulate.rates(QUICK)).holds

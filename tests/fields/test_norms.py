@@ -128,7 +128,7 @@ def orthonormal(placement):
     return np.asarray(times), gap[..., 0], radius[..., 0]
 
 
-@graded("placement", BUILD, slow=3)
+@graded("placement", BUILD, slow=1)
 def test_printed_overlaps(placement):
     """Printed to six decimals (radii to four)."""
     times, gap, radius = orthonormal(placement)
@@ -197,7 +197,7 @@ def test_polar_identities(placement, t):
     np.testing.assert_allclose(np.sum(theta * v, axis=1), np.broadcast_to(growth, (6, 1))[:, 0], rtol=0, atol=1e-14)
 
 
-@graded("placement", BUILD, fast=2)
+@graded("placement", BUILD, fast=1, slow=5)
 def test_layers_are_those_of_the_table(placement):
     """Three layers of step 0.4, the first two of Mix before its switch at 0.5.
 
@@ -248,7 +248,7 @@ def test_rotations_pass_through_fifty_layers(placement, seed):
 
 
 @pytest.mark.parametrize("t", [0.2, 0.7])
-@graded("kind", ["rms", "rms with gain", "layer norm"], fast=1)
+@graded("kind", ["rms", "rms with gain", "layer norm"], slow=1)
 def test_networks_norms_against_numpy(kind, t):
     rng, x = np.random.default_rng(3), generic("pre").positions
     gains, bias = rng.uniform(0.5, 1.5, (2, 3)), rng.standard_normal(3) / 3
@@ -307,7 +307,7 @@ def test_batches_of_gains_and_switches():
     np.testing.assert_allclose(late, table_rate("mix", 0.0, tokens.positions, tokens.masses, 1.0), atol=1e-14)
 
 
-@graded("placement", ["pre", "peri", "mix", "ln-scaling"], fast=2)
+@graded("placement", ["pre", "peri", "mix", "ln-scaling"], fast=1)
 def test_nothing_has_no_direction_and_finite_derivatives(placement):
     """A token at the origin, and an inner drive of zero (V = 0)."""
     field = BUILD[placement](af.Attention(1.0, value=np.zeros((3, 3))))

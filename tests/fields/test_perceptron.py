@@ -191,7 +191,7 @@ def test_bad_input_is_refused(call, words):
         call().velocity(TOKENS, at=X)
 
 
-@graded("name", NAMES, fast=1)
+@graded("name", NAMES, slow=2)
 def test_attention_and_potential_are_one_gradient_flow(name):
     """v_i = (1/m_i) P grad_i of the total energy, which is that of the closed form less 1/(2 beta)."""
     beta = 3.0
@@ -229,6 +229,7 @@ def test_fields_without_an_energy():
     assert total_energy(af.Attention(3.0), TOKENS) == af.observe.energy(TOKENS, 3.0)
 
 
+@pytest.mark.slow
 def test_saved_energies_of_a_batch():
     """Each member has its own beta and its own weights, inside the compiled flow too."""
     omega = np.stack([OMEGA, -OMEGA])
@@ -252,6 +253,7 @@ def climb():
     return af.solve(field, tokens, 200.0, save=af.saving.Evenly(100), method=af.Adaptive(TOL / 2, TOL / 2))
 
 
+@pytest.mark.slow
 def test_the_energy_climbs_and_respects_the_dirac_bound(climb):
     """Steps err by sqrt(2) tol per token, and the slope of the energy is a velocity, at most 1 + max |grad U|."""
     values = climb.energy.values

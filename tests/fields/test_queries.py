@@ -82,7 +82,7 @@ def traced(call):
         pytest.param(name, marks=[] if name in ("attention", "total", "pre", "ngpt") else pytest.mark.slow)
         for name in FIELDS
     ],
-    slow=2,
+    slow=1,
 )
 def test_at_the_tokens_stays_at_the_tokens(name):
     """Through every wrapper, by every way in; the same positions given as an array are points like any others."""

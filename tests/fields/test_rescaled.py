@@ -71,8 +71,7 @@ def reference(z0, v, times):
     return solution.y.T.reshape(-1, n, d)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("mask", [af.masks.Everyone(), af.Causal()], ids=["everyone", "causal"])
+@graded("mask", [af.masks.Everyone(), af.Causal()], ids=["everyone", "causal"], slow=1)
 @pytest.mark.parametrize("value", VALUES)
 def test_the_formula(value, mask):
     rng = np.random.default_rng(1)
@@ -155,6 +154,7 @@ def test_change_of_coordinates():
         Rescaled(af.Attention(1.0)).to_raw(800.0, z)
 
 
+@pytest.mark.slow
 def test_boolean_limit_on_the_line():
     """V = QK = 1 at t = 8: tokens 1, 2 follow the first, 3 to 6 the last, and the matrix has rank 2."""
     raw = af.Attention(1.0)
@@ -217,7 +217,7 @@ def test_algebraic_collapse():
     np.testing.assert_allclose(np.abs(field.to_raw(10.0, z)).max(), ten, rtol=1e-6)  # z grows by e^10: 1e-10 a step
 
 
-@graded("t", [400.0, 1e5], fast=1)
+@graded("t", [400.0, 1e5])
 def test_far_beyond_overflow(t):
     """e^(2t) has no floating-point number; the field is that of the hardmax."""
     field, tokens = Rescaled(af.Attention(1.0)), points(POLYTOPE)
@@ -233,7 +233,7 @@ def test_far_beyond_overflow(t):
     np.testing.assert_allclose(minus.matrix(400.0, z), expected, atol=400 * EPS * 20)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_derivatives_to_any_time():
     field, tokens = Rescaled(af.Attention(1.0)), points(POLYTOPE)
     method = af.Adaptive(rtol=1e-12, atol=1e-14)
@@ -263,6 +263,7 @@ def test_derivatives_to_any_time():
     assert np.isfinite(slope).all()
 
 
+@pytest.mark.slow
 def test_derivatives_with_respect_to_value():
     """The split of e^(tV) has no derivative of its own."""
     tokens, direction = points(POLYTOPE), np.array([[0.3, -1.0], [0.7, 0.2]])

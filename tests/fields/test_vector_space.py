@@ -82,6 +82,7 @@ def test_multiples_are_folded_and_sums_stay_flat():
     assert (2 * (f / scale)).factor.coordinates.tolist() == [1.0, 2.0, 4.0], "labels are those that were given"
 
 
+@pytest.mark.slow
 def test_a_factor_may_be_a_batch_or_traced():
     f, own = FIELDS[0], np.asarray(FIELDS[0].velocity(TOKENS))
     batch = af.Along("scale", [1.0, -2.0]) * (af.Along("other", [1.0, 3.0, 5.0]) * f)

@@ -156,6 +156,7 @@ def test_hemisphere_is_never_left():
     assert np.diff(lowest).min() > -1e-7
 
 
+@pytest.mark.slow
 def test_usa_conserves_the_mean_angle_on_the_circle():
     tokens = af.Tokens(af.uniform(af.Sphere(2), n=12, seed=1).positions, np.arange(1, 13))
     x = frames(af.Attention(2.0, normaliser=USA0), tokens, 10.0, save=200)
@@ -185,6 +186,7 @@ def test_extreme_beta_flows(beta):
         assert np.linalg.norm(x.mean(axis=1), axis=1)[-1] > 0.9
 
 
+@pytest.mark.slow
 def test_clocks_give_one_trajectory():
     tokens, beta = af.uniform(af.Sphere(3), n=12, seed=0), 3.0
     slow = frames(af.Attention(beta, normaliser=af.Unnormalised("USA0")), tokens, 4.0, save=4)

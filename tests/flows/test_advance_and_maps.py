@@ -37,8 +37,7 @@ def test_reverse_mode(method):
     assert abs(np.sum(gradient[1] * direction) - along) < 1e-6 * abs(along) + 1e-6
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("method", [pytest.param(af.Fixed(0.1), marks=pytest.mark.slow), af.Layers(0.1)])
+@graded("method", [pytest.param(af.Fixed(0.1), marks=pytest.mark.slow), af.Layers(0.1)], slow=1)
 def test_forward_mode_equals_reverse_mode(method):
     f = loss(method)
     forward, reverse = af.in_float64(jax.jit(lambda *at: (jax.jacfwd(f)(*at), jax.jacrev(f)(*at))))(
@@ -63,6 +62,7 @@ def test_advance_works_under_vmap_and_jit():
         )
 
 
+@pytest.mark.slow
 def test_there_and_back():
     for method, tolerance in ((af.Adaptive(1e-10, 1e-12), 1e-8), (af.Fixed(0.02), 1e-6)):
         there = af.advance(af.Attention(4.0), TOKENS, 0.0, 2.0, method)
@@ -80,14 +80,14 @@ def test_non_finite_times_are_refused():
 METHODS = [af.Adaptive(1e-9, 1e-11), af.Fixed(0.05)]
 
 
-@graded("method", [METHODS[0], pytest.param(METHODS[1], marks=pytest.mark.slow), af.Layers(0.25)], slow=2)
+@graded("method", [METHODS[0], pytest.param(METHODS[1], marks=pytest.mark.slow), af.Layers(0.25)], slow=1)
 def test_the_map_moves_the_tokens_themselves(method):
     phi = af.flow_map(af.Attention(4.0), TOKENS, 3.0, method=method)
     last = end(af.Attention(4.0), TOKENS, 3.0, save=3, method=method)
     np.testing.assert_allclose(phi(TOKENS).positions, last, atol=1e-8)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("method", METHODS[:1])
 def test_inverse_and_composition(method):
     field = af.Attention(4.0)
@@ -158,6 +158,7 @@ def test_bad_maps_are_refused():
         phi(np.ones(3))
 
 
+@pytest.mark.slow
 def test_heun_advances_at_order_two():
     """With a traced end and step (known ones are in `test_heun_keeps_order_two_across_jumps`)."""
     field, tokens = af.Attention(3.0), af.uniform(af.Sphere(3), n=12, seed=0)

@@ -30,11 +30,11 @@ def moving():
     return field, end(field, TOKENS, 2.0, method=af.Adaptive(1e-12, 1e-12))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
+@graded(
     ("kind", "order", "gap"),
     [({}, 1, 1), ({"symmetric": True}, 2, 2), ({"update": af.layer_updates.Renormalise()}, 1, 1)],
     ids=["lie", "strang", "layers"],
+    slow=1,
 )
 def test_orders(moving, kind, order, gap):
     """Errors C h^p (1 + c h^gap + ...): the two measured orders are p + delta 2^gap and p + delta, delta ~ c h^gap.
@@ -103,6 +103,7 @@ def test_each_step_reads_the_weights_of_its_own_layer():
     assert np.abs(other.positions - x.positions).max() > 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [{"update": af.layer_updates.Renormalise()}])
 def test_derivatives_in_both_modes(kind):
     """Reverse and forward mode agree to rounding, and with central differences to h^2 and eps/h."""

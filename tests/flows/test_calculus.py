@@ -195,7 +195,7 @@ def test_fixed_steps_and_alternating_layers_are_ito_too():
         near(last(field, PATHS, method, GeometricIto()), np.exp(A * T), 0.01 * np.exp(A * T) / 64)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_geometric_brownian_motion_in_the_sense_of_stratonovich():
     """X(T) = exp(a T + sigma W(T)), mean e^((a + sigma^2/2) T); strong order 1 along the same W, as W is one number."""
     exact = np.exp(A * T + SIGMA * brownian_tree(GeometricStratonovich(), PATHS))
@@ -222,7 +222,7 @@ def test_a_wind_on_the_circle_in_the_sense_of_ito_is_a_martingale():
     assert abs(other - ANGLE) > 10 * found.std() / np.sqrt(found.size)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_wind_on_the_circle_in_the_sense_of_stratonovich_has_a_known_path():
     """tan(angle/2) = tan(angle(0)/2) e^(-sigma W): the chain rule holds."""
     exact = 2 * np.arctan(np.tan(ANGLE / 2) * np.exp(-SIGMA * brownian_tree(WindStratonovich(), CIRCLE)[:, 0]))
@@ -248,8 +248,7 @@ def test_a_driver_may_be_several_arrays(method):
 EXAMPLES = {"brownian": {"kappa": 0.1}, "random-values": {"field": af.Attention(2.0)}}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", WORDS["noise"])
+@graded("name", WORDS["noise"], slow=1)
 def test_every_registered_noise_is_linear_tangent_and_leaves_absent_rows(name):
     noise = WORDS["noise"][name](**EXAMPLES.get(name, {}))
     there = np.array([True, True, True, False, True])
@@ -371,7 +370,7 @@ def test_advance_follows_the_path_of_solve(method):
         )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_heun_is_differentiable_in_reverse_mode():
     def value(kappa):
         moved = af.advance(af.Perceptron(np.eye(3)), FIVE, 0.0, 0.3, af.Heun(0.1), noise=af.Brownian(kappa, seed=1))

@@ -101,7 +101,7 @@ def test_refusals(make, words):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_pieces_under_every_method():
     """x' = A x + b in pieces: SciPy's DOP853 afresh in every piece, matrix exponentials in NumPy, and our methods."""
     until, direct, closed = 1.5, FLAT.positions.ravel(), np.asarray(FLAT.positions)
@@ -148,7 +148,7 @@ def test_exact_equals_adaptive(name):
     np.testing.assert_allclose(minus, -logdet, atol=1e-13)
 
 
-@graded("name", CASES, fast=1)
+@graded("name", CASES, slow=2)
 def test_stretching_is_the_determinant_of_the_map(name):
     """The closed form against automatic differentiation of `carry` in the tangent space."""
     field, tokens = CASES[name]
@@ -188,7 +188,7 @@ def test_cuts_batches_and_single_precision():
     np.testing.assert_allclose(single, exact, atol=1e-4)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_derivatives_of_exact_flows():
     """Both modes against central differences (h^2 times a third derivative, eps/h), also in the end time."""
 
@@ -250,7 +250,7 @@ class Mean(AbstractExact):
         return Laws(rotation=True, exchangeable=True, lipschitz=True, steady=True)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_tokens_that_feel_one_another():
     """Points are carried in the measure of the tokens, with masses, and with absent rows that stay."""
     masses = np.array([0.5, 0.2, 0.1, 0.1, 0.1])
@@ -305,6 +305,7 @@ def test_layers_are_inverted(name):
         np.testing.assert_allclose(phi.inverse().inverse()(POINTS), last, atol=1e-14)
 
 
+@pytest.mark.slow
 def test_a_layer_that_folds_is_refused():
     """The layer x -> x - x has no inverse, and x -> x - 3 x changes the orientation of R^3: no flow does that."""
     for value in (-1.0, -3.0):

@@ -244,7 +244,7 @@ def test_triple_merges_and_stragglers():
     assert straggler.merges["growth"].values[0] > 3  # it left an unstable equilibrium
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_many_tokens_start_with_fast_steps(faults):
     """Of 60 tokens more than 32 are many here; outside of this test more than 512 are."""
     faults.replace("slots of clusters", (8, 32))
@@ -258,7 +258,7 @@ def test_many_tokens_start_with_fast_steps(faults):
     assert flow.tree.plateaus()["clusters"].values[0] == 4
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ensembles_agree_with_single_flows_and_with_the_closed_form():
     tokens = af.uniform(af.Sphere(2), n=2, seed=range(16))
     betas = np.array([20.0, 0.5, 5.0])
@@ -315,7 +315,7 @@ def test_the_table_of_an_ensemble():
     np.testing.assert_array_equal(now.made, [0, 2, 2])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_members_go_as_they_would_beside_others():
     """Bit for bit: in another order, with fewer of them, and cut at an end and continued."""
     tokens, field = af.uniform(af.Sphere(2), n=12, seed=range(4)), af.Attention(af.Along("beta", [2.0, 12.0]))
@@ -327,7 +327,7 @@ def test_members_go_as_they_would_beside_others():
     np.testing.assert_array_equal(short.continued(math.inf).log_time.values, all_.values)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_tokens_in_many_dimensions_move_in_their_span():
     """Six tokens in the first 6 of 40 dimensions, turned: the tree is that of the six dimensions, turned.
 
@@ -381,7 +381,7 @@ def test_other_refusals():
         short.tree.linkage()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_an_ensemble_of_more_than_eight_tokens_gives_up_slots_and_says_how_far_it_is():
     """Clusters are kept in 32 slots, then in 8: each member goes on as it would alone."""
     tokens, seen = af.uniform(af.Sphere(2), n=12, seed=range(2)), []

@@ -44,7 +44,6 @@ def test_the_weak_form_of_the_continuity_equation():
 @graded(
     ("share", "beta", "model", "expected"),
     [(0.5, 1.0, "SA", (0.618274815, 0.737187806)), (0.5, 4.0, "USA0", (0.5107876959, 0.5205293736))],
-    fast=1,
 )
 def test_an_atom_beside_a_density(share, beta, model, expected):
     """M delta_0 + (1 - M) uniform on the circle: mean cosines at t = 1 and 2 of an independent program.

@@ -77,8 +77,7 @@ def test_the_scheme_has_weak_order_one(harmonic, rate):
     np.testing.assert_allclose([errors[0] / errors[1], errors[1] / errors[2]], 2.0, atol=0.15)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("method", [af.Layers(0.1, af.layer_updates.ProjectRenormalise()), af.Fixed(0.1)])
+@graded("method", [af.Layers(0.1, af.layer_updates.ProjectRenormalise()), af.Fixed(0.1)], slow=1)
 def test_steps_have_the_law_they_should(method):
     """A coarse step, at which the scheme differs from Brownian motion by 30 standard errors: it is the scheme exactly."""
     x = end(method, 1.0, 0.4)
@@ -114,7 +113,7 @@ def test_heun_is_brownian_motion_along_one_path():
         near(coarse / 3 - 2 * middle + 8 * fine / 3, np.exp(-rate * until), (rate * h) ** 3)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_pull_against_noise_has_the_von_mises_fisher_law():
     """dX = P c e dt + sqrt(2 kappa) dB: stationary density exp(a <x, e>), a = c / kappa.
 

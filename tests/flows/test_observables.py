@@ -196,6 +196,7 @@ def test_float32_observables_are_stored_and_resumed_as_float64(tmp_path):
     assert np.array_equal(resumed.dataset["mean"], whole.dataset["mean"])
 
 
+@pytest.mark.slow
 def test_a_frozen_flow_may_keep_no_floor():
     pair = af.from_array([[1.0, 0, 0], [-1.0, 0, 0]])
     run = {"field": af.Attention(30.0), "tokens": pair, "until": 4.0, "save": 40, "method": STEPS}
@@ -205,6 +206,7 @@ def test_a_frozen_flow_may_keep_no_floor():
     assert af.solve(**run, keep=("spread",)).outcome.ending is Ending.FINISHED
 
 
+@pytest.mark.slow
 def test_absent_rows_are_in_the_measure_and_say_so():
     prompts = af.stack("prompt", ["a", "b"], [af.uniform(af.Sphere(3), n=n, seed=0) for n in (4, 7)])
     watch = {

@@ -119,7 +119,7 @@ def test_layers_with_random_values_converge_to_it_in_law(size):
     assert one.mean() - 0.2 > 10 * error
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_in_a_specification_with_random_queries_and_keys_and_in_a_batch():
     """Q and K are drawn afresh for every layer, so the noise of a layer sees its own; a member is itself alone."""
     from attnflow.runs import parse_spec

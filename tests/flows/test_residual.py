@@ -36,7 +36,7 @@ def smooth():
 
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
 @pytest.mark.parametrize("shared", [True, False])
-@graded("outer", [True, False], fast=1)
+@graded("outer", [True, False])
 def test_layers_of_a_perceptron_are_the_resnet(activation, shared, outer):
     layers, step = 20, 0.1
     width = WIDTH if outer else DIM

@@ -56,7 +56,7 @@ def exact():
     return unit(x.reshape(-1, 3))
 
 
-@graded("name", RULES, fast=1)
+@graded("name", RULES, slow=2)
 def test_orders(name):
     """Halving the step divides the error by 2^order: across jumps, with stops that no step divides.
 
@@ -131,6 +131,7 @@ def test_backwards_stops_and_float32():
         assert np.array_equal(stopped.positions.values[k, : frame + 1], free.positions.values[k, : frame + 1])
 
 
+@pytest.mark.slow
 def test_derivatives_pass_the_memory():
     """Forward mode, reverse mode and central differences (h^2 times a third derivative, eps/h)."""
 

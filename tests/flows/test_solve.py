@@ -40,7 +40,7 @@ def test_recorded_speed_and_spread():
         assert abs(flow.dataset["spread"].values[k] - af.observe.spread(tokens)) < 1e-15
 
 
-@graded("method", [af.Adaptive(), pytest.param(af.Fixed(0.05), marks=pytest.mark.slow), af.Layers(0.05)], slow=2)
+@graded("method", [af.Adaptive(), pytest.param(af.Fixed(0.05), marks=pytest.mark.slow), af.Layers(0.05)], slow=1)
 def test_chunks_and_schedules_do_not_move_frames(method):
     """The same times, saved in chunks of 2 or at once: equal bit by bit."""
     large, small = (
@@ -77,7 +77,7 @@ def test_a_batch_equals_its_members():
     assert flow.clusters()["count"].dims == ("beta", "seed", "time")
 
 
-@graded("method", [af.Adaptive(), pytest.param(af.Fixed(0.1), marks=pytest.mark.slow), af.Layers(0.1)], fast=2)
+@graded("method", [af.Adaptive(), pytest.param(af.Fixed(0.1), marks=pytest.mark.slow), af.Layers(0.1)], fast=1)
 def test_slices_of_single_steps(method, faults):
     """Members of a batch reach the end of a chunk after different numbers of slices; where they are cut is no matter."""
     tokens, field = af.uniform(af.Sphere(3), n=12, seed=range(2)), af.Attention(af.Along("beta", [0.5, 20.0]))
@@ -207,6 +207,7 @@ def test_members_of_a_batch_stop_on_their_own():
             assert np.array_equal(held, np.broadcast_to(free.dataset[name].values[k][frame], held.shape)), name
 
 
+@pytest.mark.slow
 def test_standing_still_apart_is_frozen():
     """Two antipodal crowds: stationary, not at consensus."""
     flow = af.solve(af.Attention(30.0), af.from_array([[1.0, 0, 0], [-1.0, 0, 0]] * 6), 50.0)
@@ -327,6 +328,7 @@ def test_bad_methods_are_refused(make, words):
         make()
 
 
+@pytest.mark.slow
 def test_euclidean_flow_is_a_linear_average():
     """beta = 0 on R^d: x' = mean, so the mean grows like e^t and differences stay."""
     tokens = af.Tokens(np.random.default_rng(0).standard_normal((12, 3)), space=af.Euclidean(3))

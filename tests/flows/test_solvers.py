@@ -58,7 +58,7 @@ def exact(jumps):
 @pytest.mark.parametrize(
     "name", [*QUICK, *(pytest.param(n, marks=pytest.mark.slow) for n in ("implicit-euler", "half"))]
 )
-@graded("field", [FIELD, JUMPING], ids=["steady", "jumping"], slow=1)
+@graded("field", [FIELD, JUMPING], ids=["steady", "jumping"], slow=0)
 def test_solvers_agree(name, field):
     """With SciPy's Dormand-Prince 8 at 1e-11, at saved times within steps and across jumps of the field.
 
@@ -117,7 +117,7 @@ def test_tolerances_of_root_finders():
     assert finder(diffrax.Kvaerno5(root_finder=own)) is own
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_reverse_mode_of_an_implicit_solver():
     """The gradient of `advance` against central differences, off by h^2 times a third derivative and by tol/h."""
 

@@ -70,7 +70,7 @@ OWN, COMMON = (af.Brownian(0.1, common, 3) for common in (False, True))
         pytest.param(af.Layers(0.1), COMMON, id="common-Layers", marks=pytest.mark.slow),
         pytest.param(af.Heun(0.25), OWN, id="own-Heun", marks=pytest.mark.slow),
     ],
-    slow=2,
+    slow=1,
 )
 def test_other_methods_and_noise(method, noise):
     field, systems = FIELDS["sum"], prompts()
@@ -95,6 +95,7 @@ def test_layers_of_mix_and_rescaled_flows():
             np.testing.assert_allclose(together.member(prompt=k).positions, want, atol=1e4 * EPS)
 
 
+@pytest.mark.slow
 def test_sinkhorn_iterates_as_often_as_alone():
     """Its tolerance is 1e-4, so that another number of iterations would show."""
     field = af.Attention(2.0, normaliser=af.Sinkhorn(1e-4))
@@ -135,6 +136,7 @@ def test_an_absent_row_is_not_a_test_particle():
             af.Attention(6.0, sum=sum_).check(test_particle)
 
 
+@pytest.mark.slow
 def test_what_absent_rows_see_is_not_looked_at():
     """A guarded series is trusted although the absent row stays where no token is any more."""
     angle = np.append(0.01 * np.random.default_rng(0).standard_normal(40), np.pi)
@@ -235,6 +237,7 @@ def test_what_does_not_take_absent_rows_says_so(call):
         call(tokens)
 
 
+@pytest.mark.slow
 def test_clusters_and_maps_of_a_member():
     method = af.Fixed(0.1)
     flow = af.solve(af.Attention(4.0), batch(prompts()), 3.0, save=3, method=method, keep=["positions"])

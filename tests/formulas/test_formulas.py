@@ -4,6 +4,7 @@ import pytest
 
 from tests.formulas.oracle import error, table
 from tests.formulas.rooms import FORMULAS, ROOMS, functions, oracles, procedures
+from tests.marks import graded
 
 NAMES = sorted(FORMULAS)
 
@@ -15,8 +16,7 @@ def test_every_public_function_declares_its_domain_and_has_an_oracle(room):
     assert {name.split(".")[1] for name in oracles(room)} == declared
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
+@graded("name", NAMES, slow=35)
 def test_a_formula_agrees_with_the_table_of_its_oracle(name):
     room = name.split(".")[0]
     oracle, rows = oracles(room)[name], table(room)[name]
@@ -25,8 +25,7 @@ def test_a_formula_agrees_with_the_table_of_its_oracle(name):
         error(oracle, FORMULAS[name], point, exact)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
+@graded("name", NAMES, slow=20)
 def test_a_formula_agrees_with_its_oracle_at_other_points(name):
     room = name.split(".")[0]
     oracle = oracles(room)[name]

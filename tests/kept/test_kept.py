@@ -75,7 +75,7 @@ def all_or_slow(kinds):
     return [kind if kind == kinds[0] else pytest.param(kind, marks=pytest.mark.slow) for kind in kinds]
 
 
-@graded("kind", KINDS, fast=4)
+@graded("kind", KINDS)
 def test_finished_and_extended_runs_open_and_verify(archive, kind):
     states = ["finished", "extended"] if kind in LATER else ["finished"]
     rows = [opened(archive / "runs" / kind / state).sizes for state in states]
@@ -83,14 +83,14 @@ def test_finished_and_extended_runs_open_and_verify(archive, kind):
         assert max(rows[1].values()) >= max(rows[0].values())
 
 
-@graded("kind", all_or_slow(KINDS), slow=6)
+@graded("kind", all_or_slow(KINDS), slow=2)
 def test_killed_runs_resume(archive, copied, kind):
     path = copied(f"runs/{kind}/killed")
     af.runs.resume(path)
     assert_close(opened(path), opened(archive / "runs" / kind / "finished"), TOLERANCE.get(kind, OTHERWISE))
 
 
-@graded("kind", all_or_slow([kind for kind in KINDS if kind in LATER]), fast=3)
+@graded("kind", all_or_slow([kind for kind in KINDS if kind in LATER]), fast=1, slow=9)
 def test_finished_runs_extend(archive, copied, kind):
     path = copied(f"runs/{kind}/finished")
     af.runs.extend(path, LATER[kind])
@@ -225,7 +225,7 @@ HOURS = ["circle-3", "circle-4", "circle-6"]
         *(pytest.param(name, marks=pytest.mark.slow) for name in STUDIES),
         *(pytest.param(name, marks=pytest.mark.long) for name in HOURS),
     ],
-    fast=6,
+    fast=5,
     slow=10,
 )
 def test_certificates_are_confirmed(archive, name):

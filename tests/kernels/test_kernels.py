@@ -114,7 +114,7 @@ def _expansion(kernel, d, degree):
         (Polynomial(2, 1.0), 3, [1 / 4 + 1 / 12, 1 / 2, 1 / 6]),
         (Cosine(), 5, [0, 1]),
     ],
-    fast=3,
+    fast=2,
 )
 def test_polynomials_have_their_classical_coefficients(kernel, d, want):
     found = expansion(kernel, d, 6)
@@ -123,7 +123,7 @@ def test_polynomials_have_their_classical_coefficients(kernel, d, want):
     assert kernel.needed_degree(d, 1e-10)[0] == len(want) - 1
 
 
-@graded("d", [2, 3, 4, 6], fast=1)
+@graded("d", [2, 3, 4, 6], fast=1, slow=3)
 @pytest.mark.parametrize("beta", [0.0, 1.0, 20.0])
 def test_quadrature_finds_the_expansion_of_the_exponential(d, beta):
     by_nodes, exact = expansion(Profile(steep, number=beta), d, 40), expansion(Exponential(beta), d, 40)
@@ -156,7 +156,7 @@ CASES = [(name, d, causal) for name in SMOOTH for d in (2, 3, 4) for causal in (
 @graded(
     ("name", "d", "causal"),
     [c if (SMOOTH[c[0]].is_signed, *c[1:]) in QUICK else pytest.param(*c, marks=pytest.mark.slow) for c in CASES],
-    slow=2,
+    slow=1,
 )
 def test_every_series_takes_a_kernel_with_an_expansion(name, d, causal):
     """Off by at most what the sum states, which is at most the tolerance.

@@ -11,6 +11,7 @@ import attnflow as af
 from attnflow import theory
 from tests import kit
 from tests.lab import v8
+from tests.marks import graded
 
 N, UNTIL = 24, 5.0
 MATRIX = np.array([[1.0, 0.5, -0.2], [-0.3, 0.8, 0.1], [0.2, 0.0, -0.6]])
@@ -71,7 +72,7 @@ def reference(model, causal):
 
 
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("model", ["SA", "USA0"])
+@graded("model", ["SA", "USA0"], slow=1)
 def test_flows_are_those_of_the_library(model, causal):
     """Twenty settings at t = 5.
 
@@ -189,6 +190,7 @@ def test_noise_is_brownian_motion():
     assert abs(np.mean(got) - math.exp(-2 * kappa * t)) < 5 * error + 1e-3
 
 
+@pytest.mark.slow
 def test_noise_with_attention_has_the_moments_of_the_library():
     """E <x_t, x_0> of iid starts, by 60 paths here and 60 there, to five standard errors and 5e-3 for the steps."""
     paths, kappa, t = 60, 0.1, 1.0

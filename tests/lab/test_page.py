@@ -353,7 +353,7 @@ def test_python_computes_and_the_page_comes_back_after_a_restart(page, tmp_path,
     page.errors.clear()  # the browser notes every attempt while no server was there
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_python_beside_python_another_beta_a_sweep_and_a_folder(page, tmp_path, faults):
     """Two flows with a process each; beta changes in one that runs; a point of a sweep; a run folder is written."""
     from tests.lab.test_python import SPEC, children, toml, wait

@@ -41,6 +41,7 @@ def test_probabilities_are_those_of_the_resnet():
     assert classifier.accuracy(POINTS, expected.argmax(axis=1)) == 1.0
 
 
+@pytest.mark.slow
 def test_points_on_their_way():
     network = learn.residual_network(3, 8, 4, seed=2)
     classifier = rough(learn.Classifier(network, READOUT, method=af.Fixed(0.25)))
@@ -116,6 +117,7 @@ def test_points_of_an_attention_field_feel_each_other():
     np.testing.assert_allclose(classifier.flow_points(POINTS, [0.25])[0], moved, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_networks():
     smooth = learn.residual_network(2, 4, 5, until=2.0, seed=3)
     assert isinstance(smooth.inner, af.weights.Interpolated)

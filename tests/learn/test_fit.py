@@ -41,6 +41,7 @@ def test_the_flow_separates_two_spirals(spirals):
     assert linear_accuracy(fitted.classifier.flow_points(points, [1.0])[-1], labels) >= 0.97
 
 
+@pytest.mark.slow
 def test_the_learned_flow_runs_backwards(spirals):
     _, fitted, points, _ = spirals
     field = fitted.classifier.field
@@ -68,6 +69,7 @@ def test_the_network_is_a_discretised_flow(spirals):
     np.testing.assert_allclose(np.log2(gaps[-2] / gaps[-1]), 1.0, atol=0.15)  # c h + O(h^2), h L = 20/160
 
 
+@pytest.mark.slow
 def test_every_round_goes_through_all_points_in_another_order():
     """At a rate of 1e-12 the loss of a step is that of its minibatch: four of 5 add up to all 20 in every round."""
     start = learn.Classifier(learn.residual_network(2, 3, 2, seed=0), np.eye(2), method=af.Layers(0.5))
@@ -147,6 +149,7 @@ def test_learning_compiles_once():
     assert len(set(counts)) == 1
 
 
+@pytest.mark.slow
 def test_progress_and_interruption():
     points, labels = learn.interleaved_classes(40, "moons", seed=0)
     seen = []
@@ -168,6 +171,7 @@ def test_progress_and_interruption():
     np.testing.assert_array_equal(fitted.classifier.readout, whole.classifier.readout)
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_not_finite_is_reported():
     points, labels = learn.interleaved_classes(40, "moons", seed=0)
     with pytest.raises(FlowFailed, match="smaller `rate`") as failure:

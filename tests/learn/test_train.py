@@ -83,6 +83,7 @@ def test_the_rate_decays_like_the_inverse_of_the_steps():
         assert shrunk == pytest.approx(1 / (1 + k / 2), rel=1e-5), k
 
 
+@pytest.mark.slow
 def test_a_seed_goes_its_own_way_whoever_is_beside_it(found):
     """Other shapes are another program: equal to rounding, which four steps of Adam near a slope of 0 enlarge."""
     alone = trained(seeds=[3])

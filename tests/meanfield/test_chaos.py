@@ -232,6 +232,7 @@ def test_the_linearised_distance_is_linear_in_the_noise(field, at_tilted):
     np.testing.assert_allclose(found, np.pi / 600, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_the_expected_distance_is_the_mean_of_linearised_distances(field, at_tilted):
     """Two routes: Gaussian fields, and iid tokens (whose mean differs by the order 1/n)."""
     expected = expected_distance(at_tilted, samples=1000, cells=128)

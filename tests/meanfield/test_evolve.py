@@ -56,7 +56,7 @@ def mean_overlap(a, d):
     ("basis", "axis", "kind"),
     [(CIRCLE, [0.6, 0.8], SA), (CIRCLE, [0.6, -0.8], USA0), (SPHERE, [0.48, 0.6, 0.64], SA), (ZONAL, None, SA)],
     ids=["circle", "circle USA0", "sphere", "zonal"],
-    slow=2,
+    slow=1,
 )
 def test_infinite_temperature_moves_uniform_laws_by_moebius_maps(basis, axis, kind):
     """beta = 0: x' = P_x m with m the mean, a conformal flow; a' = (1 - a^2) m(a)/2, on the circle m = a."""
@@ -124,7 +124,7 @@ def linear_rates(model, basis, c):
     return jax.jvp(lambda c: model.rate(basis, c), (c,), (jnp.ones_like(c),))[1] + model.diffusion(basis)
 
 
-@graded("d", [2, 3, 8], fast=2)
+@graded("d", [2, 3, 8], fast=1)
 def test_growth_rates(d):
     """The derivative at the uniform measure is diagonal, so one direction shows every rate."""
     basis, beta, kappa = AXIAL[d], 9.0, 0.01
@@ -152,7 +152,7 @@ def test_growth_along_the_flow():
 # one equation in all bases
 
 
-@graded("full", [CIRCLE, SPHERE], ids=["circle", "sphere"], fast=1)
+@graded("full", [CIRCLE, SPHERE], ids=["circle", "sphere"])
 def test_zonal_densities_move_as_in_the_full_basis(full):
     zonal, axis = AXIAL[full.dim], np.eye(full.dim)[-1]
     s = np.linspace(-0.9, 0.9, 7)
@@ -370,7 +370,7 @@ def test_tokens_continue_the_flow(lost):
     assert flow.energy[-1] == pytest.approx(float(finer.energy[-1]), abs=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_tokens_climb_the_same_potential():
     """The mean of a density is that of the tokens of its grid, which go their own way by the sum over pairs.
 

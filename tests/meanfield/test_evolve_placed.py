@@ -7,6 +7,7 @@ from scipy import integrate, stats
 import attnflow as af
 from attnflow import meanfield as mf
 from attnflow import theory
+from tests.marks import graded
 from tests.meanfield.prompts import CIRCLE, ONE, TIGHT, TWO, causal, close, end, formula
 
 # the oracle
@@ -16,6 +17,7 @@ def oracle(nodes, degree=40):
     return end(causal(4.0), mf.placed(mf.Places(nodes=nodes), formula, mf.CircleBasis(degree)), 4.0, **TIGHT)
 
 
+@pytest.mark.slow
 def test_oracle():
     """From an independent solver (Fourier in theta, 96 points): ten digits."""
     found = oracle(12)
@@ -35,8 +37,7 @@ def test_the_error_falls_exponentially_with_the_nodes():
 # exact statements
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["SA", pytest.param("USA", marks=pytest.mark.slow)])
+@graded("kind", ["SA", pytest.param("USA", marks=pytest.mark.slow)], slow=1)
 def test_iid_prompts_do_not_feel_the_mask(kind):
     """A start that does not depend on the place stays so, for every slope, and is the solution of `evolve`."""
     rest = {} if kind == "SA" else {"normaliser": af.Unnormalised(clock="USA")}
@@ -99,6 +100,7 @@ def test_without_a_mask_all_places_see_the_mean():
     assert np.max(np.ptp(found.coefficients, axis=0)) > 0.01
 
 
+@pytest.mark.slow
 def test_against_characteristics():
     """Quadrature tokens at every node, in plain NumPy: masses stay, and every node sees its prefix of the nodes."""
     beta, until, places = 2.0, 1.0, mf.Places((0, 0.4, 1), 3)

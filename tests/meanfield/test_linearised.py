@@ -112,6 +112,7 @@ def test_rotations_of_a_zonal_density_are_left_out():
     assert one.growth == pytest.approx(two.growth, abs=1e-10)
 
 
+@pytest.mark.slow
 def test_a_potential_holds_rotations():
     """With a potential nothing is left out: the growth is that of the whole operator."""
     basis = mf.CircleBasis(20)
@@ -159,6 +160,7 @@ def test_another_degree():
     )
 
 
+@pytest.mark.slow
 def test_refusals():
     uniform = mf.uniform(mf.CircleBasis(8))
     with pytest.raises(InvalidInput, match="`basis` has degree 8, but the kernel of beta = 100 on S\\^1 needs 26"):

@@ -27,6 +27,7 @@ def distances(field, start, exact, n, shifts):
     return np.abs(found)
 
 
+@pytest.mark.slow
 def test_quiet_tokens_come_near():
     """At n = 400 four shifts gave errors up to 0.06 in degree 2 (seen 0.019 to 0.059), a half of how far it moves."""
     start, field = mf.placed(ONE, formula, CIRCLE), causal(2.0, 1.0)
@@ -56,7 +57,7 @@ def test_the_mask_means_the_same_for_tokens_and_densities(kind):
     assert error[0.0] > 5 * error[6.0]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_distance_of_quiet_tokens_falls():
     """About as n^-0.7: by 2.6 for 4 times as many; a rate of 1/2 would give 2.0. With another slope they stay away."""
     start = mf.placed(TWO, [mf.perturbed(CIRCLE, 1, 0.5, order) for order in (0, -1)])
@@ -93,7 +94,7 @@ def test_zonal_densities_on_the_sphere():
     np.testing.assert_allclose(grown, expected, atol=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_zonal_densities_move_as_in_the_full_basis():
     places, field, s = mf.Places(nodes=4), causal(2.0, 1.0), np.linspace(-0.9, 0.9, 5)
     for full, zonal in ((CIRCLE, mf.ZonalBasis(2, 20)), (mf.SphereBasis(14), ZONAL)):

@@ -57,6 +57,7 @@ weights = arrays.arrays(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(weights, st.floats(0, 60), st.booleans(), st.sampled_from([0.0, 0.3]), st.floats(0.1, 0.99))
 def test_a_step_keeps_mass_sign_and_climbs(values, beta, softmax, kappa, share):
@@ -225,6 +226,7 @@ def test_growth_rates(d, k):
     assert errors[1] < 3e-3
 
 
+@pytest.mark.slow
 def test_zonal_on_the_circle():
     belts, arcs = zonal_cells(2, 64), circle_cells(128)
     basis = mf.ZonalBasis(2, 24)
@@ -306,6 +308,7 @@ def test_survives_concentration():
     )
 
 
+@pytest.mark.slow
 def test_a_potential_and_noise():
     """The stationary state is proportional to exp(Phi/kappa), and the free energy climbs to it."""
     field = af.Attention(1.0, normaliser=USA0) + af.Potential([[1.0, 0.5]], [0.2], [1.0], "tanh")

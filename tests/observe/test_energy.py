@@ -141,6 +141,7 @@ def test_energies_by_series_at_every_beta(d, start):
         assert abs(found - af.observe.energy(tokens, beta)) < bound, beta
 
 
+@pytest.mark.slow
 def test_energies_by_series_in_single_precision():
     """eps^(1/3) = 5e-3, and errors of a few eps^(2/3) = 2e-5 there."""
     tokens = weighted(n=40, d=2)
@@ -149,6 +150,7 @@ def test_energies_by_series_in_single_precision():
         assert abs(af.observe.total_energy(field, tokens.astype(np.float32)) - af.observe.energy(tokens, beta)) < 1e-4
 
 
+@pytest.mark.slow
 def test_energies_by_series_have_derivatives_where_the_expansion_is_used():
     """At beta = 0 the gradient is m_i times the mean, and dE/dbeta is (1/4) sum m m (s - 1)^2."""
     tokens = weighted(n=8, d=2)

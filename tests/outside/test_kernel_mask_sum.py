@@ -179,7 +179,7 @@ def test_a_learned_kernel_is_trained_through_the_flow():
     assert losses[2] < losses[1] < losses[0]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_command_line_knows_the_plugins(tmp_path):
     file = tmp_path / "mine.toml"
     file.write_text(SPEC)

@@ -90,7 +90,7 @@ def test_the_command_line_executes_reports_resumes_after_a_kill_and_extends_it(s
     assert json.loads((tmp_path / "cut" / "manifest.json").read_text())["steps"] == {"meetings": 40}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_work_and_specifications_travel_with_the_text_of_the_file(spec, tmp_path):
     for value in (spec, spec.work, spec.work.checked()):
         content = pickle.dumps(value)

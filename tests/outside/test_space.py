@@ -30,7 +30,7 @@ save = { name = "evenly", count = 6 }
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_run_of_a_plugin_with_figures(tmp_path):
     (tmp_path / "mine.toml").write_text(SPEC)
     plugin, run = str(Path(__file__).parent / "space.py"), tmp_path / "run"

@@ -103,6 +103,7 @@ def test_tokens_are_where_they_were_computed(flow):
     assert made.scene.dots[0].get_sizes() == pytest.approx([made.scene.dots[0].get_sizes()[0]] * 2)
 
 
+@pytest.mark.slow
 def test_long_time_is_in_order(long):
     made = plots.animate(long, **SHORT)
     merges = long.merges["log_time"].values
@@ -180,7 +181,7 @@ def test_a_value_that_is_not_known_keeps_its_time():
         assert np.all(np.diff(panel["x"]) > 0)
 
 
-@graded("basis", [CircleBasis(16), SphereBasis(16)], ids=lambda basis: type(basis).__name__, fast=1)
+@graded("basis", [CircleBasis(16), SphereBasis(16)], ids=lambda basis: type(basis).__name__, slow=1)
 def test_a_density_moves(basis, tmp_path):
     flow = evolve(af.Attention(4.0), perturbed(basis, 1, 0.1), 0.1, save=3)
     made = plots.animate(flow, tmp_path / "a.gif", **SHORT)

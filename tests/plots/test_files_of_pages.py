@@ -47,7 +47,7 @@ def run(drawn, tmp_path):
     return shutil.copytree(drawn, tmp_path / "run")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_report_leaves_what_links_lead_to(run, outside):
     (run / "figures").mkdir(exist_ok=True)
     for name in ("report.html.tmp", "report.html", "figures/summary.png", "figures/snapshots.pdf"):

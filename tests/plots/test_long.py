@@ -76,6 +76,7 @@ def test_the_groups_are_the_colours(groups):
     assert groups.colour(np.arange(8) < 5) == colours(groups.labels[2:3])[0]
 
 
+@pytest.mark.long
 def test_the_axis_holds_every_time(groups, apart):
     assert groups.axis.scale is Scale.LOGARITHMIC
     assert groups.axis.at(groups.log_time[-1]) == pytest.approx(float(groups.flow.time[-1]))

@@ -150,7 +150,7 @@ def folders(tmp_path_factory):
     return [made[words[0]] for words in (MARKUP, PLAIN)]
 
 
-@graded("page", ["run/report.html", "a.html"], slow=1)
+@graded("page", ["run/report.html", "a.html"], slow=0)
 def test_words_of_tokens_are_words_in_pages(page, folders):
     markup, plain = (Shape((folder / page).read_text(encoding="utf-8")) for folder in folders)
     assert markup.elements == plain.elements
@@ -179,7 +179,7 @@ def test_words_of_experiments_and_networks_are_words_in_pages(tmp_path, monkeypa
         assert not any("style" in attributes for _, attributes in markup.elements)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_words_are_words_in_figures_and_notebooks(tmp_path):
     for show in (figures, notebooks):
         for markup, plain in zip(show(MARKUP, tmp_path), show(PLAIN, tmp_path), strict=True):

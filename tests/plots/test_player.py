@@ -1,11 +1,14 @@
 """The player of animations in a browser, under the policy of its page."""
 
+import pytest
+
 from tests.lab import browser
 from tests.plots import test_pages
 
 folders, pytestmark = test_pages.folders, test_pages.pytestmark
 
 
+@pytest.mark.long
 def test_the_player_works_under_the_policy_and_no_other_script_does(folders, tmp_path):
     """The same page with a script in its body is refused that script, and nothing else."""
     hostile = "<script>window.hit = 1</script><img src=x onerror='window.hit = 2'><p style='color: red' id=red>red</p>"

@@ -113,7 +113,7 @@ def test_batches_and_fields_without_energy_are_drawn():
         (CentredSphere(4, [1.0, 2.0, 1.0, 1.0]), 1, ("", "")),
     ],
     ids=str,
-    slow=2,
+    slow=1,
 )
 def test_every_space_has_figures(space, rows, labels):
     flow = af.solve(
@@ -171,7 +171,7 @@ method = { name = "fixed", step = 0.125 }
         '{ name = "torus", circles = 2 }',
         '{ name = "product", factors = [{ name = "sphere", dim = 3 }, { name = "torus", circles = 1 }] }',
     ],
-    slow=1,
+    slow=0,
 )
 def test_a_specification_of_a_torus_or_a_product(table, tmp_path):
     spec = parse_spec(SPEC.replace('{ name = "SPACE" }', table))

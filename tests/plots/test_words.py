@@ -25,6 +25,7 @@ def flow():
     return af.solve(af.Attention(9.0), labelled, 30.0, save=af.saving.LogSpaced(30, 0.05), **FAST)
 
 
+@pytest.mark.slow
 def test_clusters_are_named_by_their_words(flow):
     words = texts(af.plot(flow))
     assert "w0, w1, w2, w3 +2" in words

@@ -18,7 +18,7 @@ def found():
     return af.probe.compare(FlowNetwork(), TEXTS, shuffles=1, resamples=200)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_cases_are_the_network_its_nulls_and_theory(found):
     assert found.cases == (
         "network",
@@ -116,6 +116,7 @@ def test_intervals_are_those_of_a_bootstrap_over_texts(found):
     assert cells["shuffled tokens"].apart is False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [6, 13])
 def test_stars_have_their_level(count):
     """Of 2000 sets of symmetric differences at most 5 % get a star; 139 or more would be chance in 1e-4 (binomial)."""

@@ -66,6 +66,7 @@ def files(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
+@pytest.mark.slow
 def test_a_network_is_fetched_once_and_mended(index, tmp_path, faults):
     record = json.loads(attnflow("probe", "fetch", "toy", "--json", cwd=tmp_path, check=0).stdout)
     folder = tmp_path / "cache" / "attnflow" / "networks" / "toy-1.0"
@@ -161,6 +162,7 @@ def test_failures_of_the_disk_in_words(index, faults, tmp_path):
         fetch("toy")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("member", "words"),
     [

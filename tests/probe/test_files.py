@@ -35,6 +35,7 @@ def answers(tmp_path_factory):
     return found
 
 
+@pytest.mark.long
 def test_bad_files_give_one_sentence_and_run_nothing(answers):
     for name, row in answers.items():
         assert row["events"] == [], name

@@ -334,6 +334,7 @@ def test_without_a_tokenizer_tokens_are_shown_by_their_ids_and_a_note_says_so(tm
     assert not any("tokenizer" in note for note in random_network(layers=1).run("ab").notes)
 
 
+@pytest.mark.slow
 def test_no_bit_of_a_saved_network_turns_unnoticed(tmp_path):
     """In every eleventh byte a bit turns; a file of an earlier version has no checksum, is read, and says so."""
     net = random_network("albert", layers=1, heads=1, width=2, hidden=1, vocabulary=1)

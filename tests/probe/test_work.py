@@ -52,7 +52,7 @@ def refused(folder, *arguments):
     return " ".join(done.stderr.split())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_run_goes_on_with_more_texts_as_one_run_of_all(folder):
     path, said = folder
     assert said["summary"]["texts"] == 3

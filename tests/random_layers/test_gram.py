@@ -109,6 +109,7 @@ def test_the_scalings_have_one_limit(step, heads, layers, want, error, deviation
     assert abs(path.overlap[:, -1].std() - deviation) < 4 * deviation * np.sqrt(1 / 1000 + 1 / 6000)
 
 
+@pytest.mark.slow
 def test_a_mean_value_gives_the_flow_with_noise():
     """E V = I, T = eta L = 1, n = 4, d = d_k = 8, b = 1, eta = .1: as vectors, and near the flow, which ends at .6150.
 

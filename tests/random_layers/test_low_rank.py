@@ -78,6 +78,7 @@ def _moments(x):
     )
 
 
+@pytest.mark.slow
 def test_tokens_at_one_point_stay_together_and_rank_one_is_one_vector():
     """Nothing is added to the diagonal of S: with 10^-10 I these would drift apart by 10^-5."""
     x = np.asarray(TOKENS.positions)

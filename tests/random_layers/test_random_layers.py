@@ -8,6 +8,7 @@ import attnflow as af
 from attnflow.errors import InvalidInput
 from attnflow.random_layers import random_attention
 from attnflow.runs import parse_spec
+from tests.marks import graded
 
 N, D = 4, 5
 TOKENS = af.uniform(af.Sphere(D), n=N, seed=1)
@@ -36,8 +37,7 @@ def solved(field, until, step, tokens=TOKENS, **given):
     return af.solve(field, tokens, until, method=af.Layers(step), **given).positions.values
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("heads", "d_k", "mean"), [(1, 3, 0.0), (3, None, 0.7)])
+@graded(("heads", "d_k", "mean"), [(1, 3, 0.0), (3, None, 0.7)], slow=1)
 def test_layers_are_those_of_numpy(heads, d_k, mean):
     """To rounding: 6 layers of products of length 5 multiply errors by less than 100."""
     b, step, layers = 1.5, 0.3, 6
@@ -70,7 +70,7 @@ def test_the_matrices_have_the_scales_of_the_model():
     assert 0.25 < logits.var() / 4.0 < 2.2  # 32 heads of a heavy-tailed product
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_batch_of_networks_a_longer_run_and_a_specification():
     step, b = 0.2, 1.0
     both = solved(random_attention(D, b, 2, 3, step=step, seed=af.Along("seed", [4, 9])), 8 * step, step)

@@ -87,7 +87,7 @@ def share(folder):
     af.sweep(slow, {"k": "range(0,24)", "seconds": [0.05]}, folder, workers=3)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_processes_share_a_folder_and_do_nothing_twice(tmp_path):
     """Another process and this one, which waits until the other has begun."""
     folder = tmp_path / "s"

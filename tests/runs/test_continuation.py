@@ -47,7 +47,7 @@ MEASURED = ("stop", "adaptive, chunk 100", "float32")
 """Cases of which speeds and energies are compared too."""
 
 
-@graded("case", [c if c in AT_ONCE else pytest.param(c, marks=pytest.mark.slow) for c in CASES], slow=2)
+@graded("case", [c if c in AT_ONCE else pytest.param(c, marks=pytest.mark.slow) for c in CASES], slow=1)
 def test_a_flow_that_goes_on_is_the_flow_of_one_call(case, faults):
     given = {"tokens": six()} | ({} if case in MEASURED else {"keep": ["positions"]}) | CASES[case]()
     times = np.array([0.6, 1.0, 2.0, 2.4, 4.0, 4.4, 6.0])
@@ -64,7 +64,7 @@ def test_a_flow_that_goes_on_is_the_flow_of_one_call(case, faults):
         same(cut.continued().dataset, whole.dataset)
 
 
-@graded("kind", LATER, fast=1, slow=2)
+@graded("kind", LATER, slow=1)
 def test_other_flows_that_go_on_are_those_of_one_call(kind):
     longer = in_memory(kind).continued(LATER[kind])
     same(longer.dataset, carried_out(of(kind).extended(LATER[kind]).work).dataset)
@@ -80,7 +80,7 @@ QUICK = [
 """All kinds; those that take long to compile are slow."""
 
 
-@graded("kind", [kind for kind in QUICK if kind not in ("match_measures", "probe")], fast=4)
+@graded("kind", [kind for kind in QUICK if kind not in ("match_measures", "probe")], fast=2)
 def test_an_earlier_end_is_refused(kind, uninterrupted):
     before, earlier = (uninterrupted(kind) / "manifest.json").read_bytes(), 1 if isinstance(LATER[kind], int) else 0.1
     with pytest.raises(InvalidInput, match="goes to .* already"):
@@ -131,7 +131,7 @@ def test_a_run_goes_on_with_its_own_observables_only(tmp_path):
     same(go(2).dataset.load(), whole.dataset)
 
 
-@graded("kind", QUICK, fast=6)
+@graded("kind", QUICK, fast=2, slow=11)
 def test_a_damaged_checkpoint_is_refused(kind, tmp_path):
     run, _ = execute(of(kind), tmp_path / "run", on_progress=after(2, press))
     content = bytearray(run.checkpoint.read_bytes())

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("locks", ["system", pytest.param("file", marks=pytest.mark.slow)])
 def test_a_run_without_fcntl_resource_and_proc(locks, tmp_path):
     """Executed, resumed, opened, listed; refused while a living process holds it, and free once that one is killed."""

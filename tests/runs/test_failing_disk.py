@@ -30,7 +30,7 @@ EVERY = {
 """How many changes apart the failures are; other kinds: 12. `campaigns/crash.py` lets every change fail."""
 
 
-@graded("kind", KINDS, slow=1)
+@graded("kind", KINDS, slow=0)
 def test_a_change_fails(kind, uninterrupted, tmp_path):
     total = changes_of(kind, tmp_path / "count")
     cases = [(k, tuple(FAULTS)[k % 2], k % 3 == 0) for k in range(0, total, EVERY.get(kind, 12))]

@@ -88,7 +88,7 @@ def test_streamed_arrays_equal_the_library(whole):
     identical(arrays(whole), flow.dataset)
 
 
-@graded("chunks", [1, 2, 5, 0.5, 1.5], fast=2)
+@graded("chunks", [1, 2, 5, 0.5, 1.5], fast=1)
 def test_a_run_that_died_resumes_bit_for_bit(chunks, whole, tmp_path):
     with stopping_after(chunks), pytest.raises(Stop):
         execute(parse_spec(TEXT), tmp_path / "run")
@@ -296,6 +296,7 @@ def test_a_flow_to_consensus_is_a_run_like_others(tmp_path):
     np.testing.assert_array_equal(loaded.tree.linkage(), again.tree.linkage())
 
 
+@pytest.mark.slow
 def test_an_interrupted_flow_to_consensus_goes_on(tmp_path):
     def stop(progress):
         if progress.steps > 64:

@@ -29,6 +29,7 @@ def test_a_flow_keeps_labels_and_no_number_depends_on_them():
     assert longer.labels.tolist() == WORDS
 
 
+@pytest.mark.slow
 def test_members_of_a_batch_have_their_own():
     """Along with a batch of the field, and with systems of unequal size."""
     short = af.Tokens(TOKENS.positions[:7], labels=WORDS[:7][::-1])

@@ -78,6 +78,7 @@ method = { name = "alternate", step = 1.0, update = { name = "renormalise" }, su
 """
 
 
+@pytest.mark.slow
 def test_the_layers_of_a_trained_network_are_words():
     """The specification builds what the library does, writes itself out, and runs with frames after both halves."""
     spec = parse_spec(TRAINED)

@@ -131,7 +131,7 @@ def test_of_two_runs_in_one_folder_at_one_instant_one_is_made(tmp_path, faults):
     assert flow.work.until == flow.dataset.time.values[-1] == 4.0
 
 
-@graded("kind", ["solve", "evolve", "fit"], fast=1)
+@graded("kind", ["solve", "evolve", "fit"])
 def test_before_the_first_checkpoint_there_are_no_rows(kind, tmp_path):
     """The rows of the first chunk are written then, of all variables or of some."""
     with writes_failing(Death, is_checkpoint), pytest.raises(Death):

@@ -33,7 +33,7 @@ def test_work_pickles_and_stays_what_it_is(kind):
     assert sent.hash == of(kind).hash
 
 
-@graded("kind", KINDS, slow=4)
+@graded("kind", KINDS, slow=1)
 def test_results_have_one_form(kind):
     result = in_memory(kind)
     assert isinstance(result, AbstractResult)
@@ -62,6 +62,7 @@ def test_a_run_is_built_prepared_and_set_up_once(tmp_path, faults):
     assert len(built) == 4 * parts, "the old specification and the longer one"
 
 
+@pytest.mark.slow
 def test_ensure_makes_a_run_once(tmp_path):
     first, flow = ensure(of("solve"), tmp_path)
     stamp = (first.path / "manifest.json").read_bytes()

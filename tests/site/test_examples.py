@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from matplotlib import pyplot
 
+from tests.marks import graded
 from tests.site.sources import module
 
 examples, kin, uses = map(module, ("examples", "kin", "uses"))
@@ -44,8 +45,7 @@ def shared():
     }
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("room", examples.files())
+@graded("room", examples.files(), slow=2)
 def test_an_example_gives_what_is_written_under_it(room, tmp_path):
     """Each starts from the lines under `## Setup`; nothing of a room is left for the next one.
 

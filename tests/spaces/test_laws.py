@@ -151,6 +151,7 @@ def test_retraction_is_of_order_two(name):
     np.testing.assert_allclose(first[bent] / second[bent], 4.0, atol=0.1)
 
 
+@pytest.mark.slow
 @EVERY
 @given(seed=st.integers(0, 2**32 - 1), close=st.sampled_from([0.0, 1e-6, 0.1, 1.0]))
 @settings(max_examples=8, deadline=None)
@@ -166,6 +167,7 @@ def test_distance_is_a_distance(name, seed, close):
     assert space.distance(x[:, None], z[None]).shape == (12, 12)
 
 
+@pytest.mark.slow
 @EVERY
 @given(seed=st.integers(0, 2**32 - 1), scale=st.floats(1e-3, 8.0))
 @settings(max_examples=12, deadline=None)
@@ -247,7 +249,7 @@ def test_products_in_products_are_flat():
     assert str(Product(Sphere(3), Torus(2))) == "Product(factors=(Sphere(dim=3), Torus(circles=2)))"
 
 
-@graded("name", SPACES, fast=6)
+@graded("name", SPACES, fast=5, slow=10)
 def test_float32_stays_float32(name):
     space, (x, rng) = compiled(name), sampled(name)
     v = rng.standard_normal(x.shape)

@@ -347,7 +347,7 @@ def test_cells_ask_the_space_about_doubtful_pairs():
         assert af.observe.clusters(af.Tokens(x, space=torus), scale=scale).count == count
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_scale_of_clusters_is_that_of_the_kernel():
     """e^(beta (<x, y> - |x|^2)) = e^(-beta |x - y|^2 / 2) wherever |x| is constant."""
     for space in (Torus(2), Product(Sphere(3), Torus(1)), CentredSphere(4)):
@@ -395,6 +395,7 @@ def test_transport_on_a_circle_by_either_name():
     assert af.transport.distance(*other) == pytest.approx(af.transport.distance(mu, nu), rel=1e-14)
 
 
+@pytest.mark.slow
 def test_every_pair_of_factors_flows():
     """Every factor first and second: attention on a product is attention of the joint vectors: velocities against plain NumPy."""
     factors = [Sphere(3), Torus(2), Euclidean(2), Ellipsoid(GAIN[:3]), CentredSphere(4)]

@@ -206,7 +206,7 @@ FRAMED = {
 }
 
 
-@graded("name", FRAMED, fast=4)
+@graded("name", FRAMED, fast=3)
 def test_frames_are_orthonormal_bases_of_the_tangent_spaces(name):
     """As many vectors as the space has dimensions, orthonormal in R^d, each its own tangent part."""
     space, dimension = FRAMED[name]

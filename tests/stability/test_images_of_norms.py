@@ -92,7 +92,7 @@ def test_spectra_agree_with_differences_in_charts(name, normaliser):
             np.testing.assert_allclose(space.tangent(x, part), part, atol=1e-13)
 
 
-@graded("normaliser", FIELDS, fast=1)
+@graded("normaliser", FIELDS)
 def test_unit_gains_have_the_spectrum_of_the_sphere(normaliser):
     """At any point: the projection is the same there."""
     sphere = af.Tokens(af.uniform(af.Sphere(3), n=4, seed=1).positions, [1, 2, 3, 4])

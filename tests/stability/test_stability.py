@@ -29,7 +29,7 @@ def test_frames_are_orthonormal_and_tangent(d):
 @graded(
     "field",
     [af.Attention(3.0), af.Attention(3.0, normaliser=USA0), af.Attention(2.0, value=np.diag([1.0, -0.5, 0.3]))],
-    fast=1,
+    slow=2,
 )
 def test_jacobian_agrees_with_finite_differences(field):
     """Central differences of the velocity along geodesics, projected: error h^2 and eps/h."""
@@ -158,6 +158,7 @@ def test_leading_eigenpairs_at_ten_thousand_tokens():
     np.testing.assert_allclose(found.eigenvalues.real, theory.uniform.growth_rates(9.0, 2, k=4), atol=1e-7)
 
 
+@pytest.mark.slow
 def test_equilibria_of_four_tokens_are_strict_saddles_but_consensus():
     found = stability.find_equilibria(n=4, d=3, beta=1.0, starts=60)
     assert found[-1].is_consensus

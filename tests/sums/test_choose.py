@@ -61,7 +61,7 @@ def test_costs_decide():
     assert next(o for o in on_gpu.options if o.name == "FastSphere").why_not
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_compiling_counts():
     """Harmonics in four dimensions take longer to compile than 20 sums over pairs, and not than 1000."""
     tokens = af.uniform(af.Sphere(4), n=20_000).astype("float32")
@@ -129,6 +129,7 @@ def test_tolerances_that_cannot_be_met(tol, dtype, words):
         af.Attention(9.0).prepare(tokens, tol)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("choices_of_a_cpu")
 def test_a_series_below_its_floor_is_out_and_says_why():
     tokens = af.uniform(af.Sphere(2), n=20_000)
@@ -192,7 +193,7 @@ def test_queries_far_from_all_tokens_fall_back_on_tiles(sum_):
         assert np.abs(ours - theirs).max() <= 1e-9
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_plateau_is_not_resolved_by_a_series():
     """Four clusters at beta = 100 drift by 4e-41; a series would return its rounding as if it were real."""
     x = np.repeat([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]], 16, axis=0)
@@ -202,7 +203,7 @@ def test_a_plateau_is_not_resolved_by_a_series():
     assert (flow.dataset["speed"].values > 0).any()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_solve_and_energy_use_the_sums():
     """A flow by series is that by tiles, to the tolerance of the integration; and so is its energy."""
     tokens = af.uniform(af.Sphere(2), n=300)
@@ -215,7 +216,7 @@ def test_solve_and_energy_use_the_sums():
     assert np.abs(flows[0].energy.values - flows[1].energy.values).max() <= 40 * 1e-12 * np.e**2
 
 
-@graded("d", [2, 3, 6], slow=2)
+@graded("d", [2, 3, 6], slow=1)
 def test_the_fused_kernel_interpreted(d):
     """The arithmetic of the GPU kernel, run by the interpreter: sums, padding and derivatives."""
     rng = np.random.default_rng(0)

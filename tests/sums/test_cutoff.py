@@ -23,7 +23,7 @@ EPS = np.finfo(float).eps
 
 
 @pytest.mark.parametrize("kind", ["uniform", "clusters", "coincident"])
-@graded("beta", [0.0, 1e-3, 1.0, 30.0, 1e3, 1e4], fast=2)
+@graded("beta", [0.0, 1e-3, 1.0, 30.0, 1e3, 1e4], fast=1)
 def test_within_the_stated_bound_of_a_dense_sum(beta, kind):
     """What is left out is eps = tol min mass/4 for each unit of mass and charge."""
     for d in (2, 3, 6):
@@ -84,6 +84,7 @@ def test_rotations_and_the_number_of_neighbours():
     assert neighbours(many[:10], 2.0) == 10
 
 
+@pytest.mark.slow
 def test_derivatives_are_those_of_the_other_sum():
     rng = np.random.default_rng(5)
     y, masses = clouds("clusters", 12, 4, 5.0, rng), rng.random(12) + 0.5

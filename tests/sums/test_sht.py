@@ -26,7 +26,8 @@ def fast(tol, beta, masses, **options):
 @graded(
     ("beta", "kind"),
     [(beta, kind) for beta in BETAS[:-1] for kind in ("uniform", "clusters", "coincident")] + [(1e4, "clusters")],
-    fast=6,
+    fast=3,
+    slow=12,
 )
 def test_within_the_stated_bound_of_a_dense_sum(beta, kind):
     """Truncation eps = tol min mass/4, as much for the transforms, and round-off, relative to sum_j m_j |charge_j|."""
@@ -79,7 +80,7 @@ def test_rotations_turn_the_moments():
     np.testing.assert_allclose(second[:, 1:], first[:, 1:] @ turn.T, atol=bound)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_degree_is_the_one_of_the_tail_and_one_or_two_more_for_the_moments():
     for beta in (*BETAS, 0.3, 200.0):
         for eps in (1e-3, 1e-8, 1e-15):
@@ -116,6 +117,7 @@ def test_derivatives_are_those_of_the_other_sum():
         derivatives_agree(fast(1e-13, 5.0, masses), y, masses, lambda z: Moments(), rng, 1e-10)
 
 
+@pytest.mark.slow
 def test_batches_of_beta_and_floats_of_32_bits():
     rng = np.random.default_rng(6)
     y, masses = clouds("uniform", 100, 3, 9.0, rng), np.full(100, 0.01)
@@ -150,6 +152,7 @@ def test_what_it_cannot_do():
             low(Weights(Exponential(jnp.asarray(1.0)), Causal(), True), side, side, jnp.zeros(10), Moments())
 
 
+@pytest.mark.slow
 def test_trust_ends_where_a_query_sees_too_little():
     rng = np.random.default_rng(8)
     y, masses = unit([0, 0, 1.0] + 0.1 * rng.standard_normal((50, 3))), np.full(50, 0.02)

@@ -244,7 +244,7 @@ def test_refusals_start_nothing(tmp_path, faults):
     refused("install attnflow", MissingExtra, on="local")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_function_that_cannot_be_sent(tmp_path):
     with pytest.raises(InvalidInput, match="cannot be sent to another process"):
         af.sweep(unpicklable(), {"k": [1]}, tmp_path / "s", on="local", workers=1)

@@ -24,7 +24,7 @@ def swept(tmp_path_factory):
     return folder, json.loads(done.stdout), done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_command_leaves_one_dataset(swept):
     folder, facts, said = swept
     assert (facts["tasks"], facts["done"], facts["failed"]) == (9, 9, 0)

@@ -7,6 +7,7 @@ from scipy import special as sp
 
 import attnflow as af
 from attnflow.errors import InvalidInput
+from tests.marks import graded
 
 ROUNDING = 1e-12
 """Sums of at most 600 terms of size 1, each rounded to 1e-16, and logits of size 40: 40 * 600 * 1e-16 is below it."""
@@ -22,8 +23,7 @@ def plain(x, masses, words, beta, name):
     return masses @ weights / (masses @ weights).sum() if name == "kernel" else laws[-1]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", READOUTS)
+@graded("name", READOUTS, slow=1)
 def test_read_outs_are_what_they_say(name):
     rng = np.random.default_rng(0)
     tokens = af.Tokens(af.uniform(af.Sphere(3), n=40, seed=1).positions, rng.random(40))

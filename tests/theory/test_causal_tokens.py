@@ -97,7 +97,7 @@ def test_printed_discrete_values(slope, printed, limit):
     np.testing.assert_allclose(theory.causal.correlation(0.91, 1.0, 0.5, slope=slope), limit, rtol=0, atol=5.1e-9)
 
 
-@graded("slope", [0.0, 2.0, 1e4], fast=2)
+@graded("slope", [0.0, 2.0, 1e4], fast=1)
 def test_a_million_tokens_follow_the_continuum(slope):
     n = 1_000_000
     row = theory.causal.last_row_correlations(1.0, n, slope)
@@ -178,6 +178,7 @@ def test_noise_is_the_square_of_all_paths(slope):
     np.testing.assert_allclose(theory.causal.prefix_noise(c, slope=slope), total, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_limits_of_noise():
     np.testing.assert_allclose(theory.causal.prefix_noise(1.0, slope=1e-7), theory.causal.prefix_noise(1.0), rtol=1e-6)
     # all but a layer of 1/slope has e^{2c}; panels of every kind of slope lie on one curve e^{2c} + b/slope

@@ -85,7 +85,7 @@ def test_printed_powers():
     assert theory.random_layers.uniform_start_power(2, 0.0) == 0
 
 
-@graded(("d_k", "b"), [(1, 2.0), (2, 1.0), (2, 8.0), (3, 4.0), (7, 1.0)], fast=3)
+@graded(("d_k", "b"), [(1, 2.0), (2, 1.0), (2, 8.0), (3, 4.0), (7, 1.0)], fast=2)
 def test_products_at_one_place_are_the_moments(d_k, b):
     a, second = theory.random_layers.attention_moments(b, d=2, d_k=d_k)
     # the stated accuracy of both quadratures; a curvature of s is B = E |dm|^2

@@ -130,7 +130,7 @@ LINE = [
 ]
 
 
-@graded(("n", "beta", "value", "error", "samples"), LINE, slow=6)
+@graded(("n", "beta", "value", "error", "samples"), LINE, slow=4)
 def test_line_table(n, beta, value, error, samples):
     found = landscape.line_modes(n, beta, samples=samples, seed=3)
     assert agree(found, value, error)
@@ -146,7 +146,7 @@ def test_line_table(n, beta, value, error, samples):
         (20, 100, 10.5, 0.05, 500),  # the last two are printed to three digits without an error
         (20, 1000, 16.6, 0.05, 400),
     ],
-    fast=1,
+    slow=2,
 )
 def test_circle_table_and_limit(n, beta, value, error, samples):
     found = landscape.circle_modes(n, beta, samples=samples, seed=3)

@@ -85,7 +85,7 @@ def test_cold_networks_separate_nearby_tokens():
         {"context": 2, "d": 4},
         {"step": 1e-6},
     ],
-    fast=4,
+    fast=1,
 )
 def test_every_prediction_can_be_written_and_read(changes):
     for one in values(**changes)[0].values():

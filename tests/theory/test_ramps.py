@@ -8,6 +8,7 @@ from attnflow.errors import InvalidInput, NotAccurate
 from attnflow.theory import merging, uniform
 
 
+@pytest.mark.slow
 def test_switches_of_ramps():
     """Eight digits after the point are printed."""
     known = [(2.39095886, 1.00815089), (6.71251353, 3.32637727), (13.52735380, 7.14888834), (22.73842327, 12.33889391)]

@@ -179,7 +179,7 @@ COLLAPSE = {
 }
 
 
-@graded("n", COLLAPSE, fast=1)
+@graded("n", COLLAPSE, slow=2)
 def test_printed_collapse_times(n):
     for b, entry in zip((0, 1, 2, 4, 8, np.inf), COLLAPSE[n], strict=True):
         printed = np.array([float(part) for part in entry.split("/")])
@@ -268,6 +268,7 @@ def test_times_and_paths_are_inverse(n, b, begin, rise):
     np.testing.assert_allclose(time + later, theory.random_layers.collapse_time(n, b, 0.95, overlap0=begin), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_long_contexts_and_cold_ones():
     # log f and log g are interpolated: against direct values between the nodes
     for n, b in ((8192, 8.0), (64, 20.0)):

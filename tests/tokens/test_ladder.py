@@ -9,6 +9,7 @@ import pytest
 import attnflow as af
 from attnflow.errors import InvalidInput
 from tests.kit import frames
+from tests.marks import graded
 
 
 def test_the_ladder():
@@ -28,8 +29,7 @@ FIELDS = {
 }
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", FIELDS)
+@graded("name", FIELDS, slow=1)
 def test_a_flow_is_the_same(name):
     tokens = af.uniform(af.Sphere(3), n=13, seed=0)
     plain, full = (
@@ -54,6 +54,7 @@ def test_a_batch_and_places_are_filled_up_too():
     assert int(np.sum(again.present)) == 10
 
 
+@pytest.mark.slow
 def test_other_sizes_compile_nothing(caplog):
     def compiled(n):
         caplog.clear()

@@ -34,6 +34,7 @@ def by_hand(tokens, beta):
     return gradient / z[:, None], z, gradient
 
 
+@pytest.mark.slow
 def test_speed_slope_gap_and_alignment_against_numpy():
     masses = np.random.default_rng(0).random(60)
     for tokens in (TOKENS, af.Tokens(np.asarray(TOKENS.positions), masses)):

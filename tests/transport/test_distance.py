@@ -130,6 +130,7 @@ def test_plans_without_pot_have_exact_marginals_and_the_least_cost(family):
         assert np.sum(masses * cost) == pytest.approx(np.sum(ot.emd(a, b, cost) * cost), rel=1e-14)
 
 
+@pytest.mark.slow
 def test_a_geodesic_has_constant_speed():
     """W_2(mu_s, mu_t) = |s - t| W_2(mu, nu) on the circle, the sphere and R^d; ends are the measures."""
     rng = np.random.default_rng(3)
