@@ -142,7 +142,7 @@ def drive(field, mu, t=0.3):
     return field.drive(mu, t)
 
 
-@graded("name", MODELS, fast=5, slow=12)
+@graded("name", MODELS, fast=5)
 def test_shape_and_dtype(name):
     field, mu = build(name)
     field.check(mu)
@@ -182,7 +182,7 @@ def test_finite_at_large_beta(name):
     assert np.isfinite(drive(field, mu)).all()
 
 
-@graded("name", [name for name in MODELS if has_beta(MODELS[name])], fast=2, slow=11)
+@graded("name", [name for name in MODELS if has_beta(MODELS[name])], fast=2)
 def test_batching(name):
     field, mu = build(name, beta=[1.0, 3.0])
     batch = field.velocity(mu, 0.3)
@@ -210,7 +210,7 @@ def test_what_lacks_a_law_is_listed(law):
     assert {name for name in MODELS if not getattr(build(name)[0].laws, law)} == LACKING[law]
 
 
-@graded("name", declaring("lipschitz"), fast=9, slow=17)
+@graded("name", declaring("lipschitz"), fast=9)
 def test_differentiability(name):
     """Forward and reverse mode against central differences, in the positions of queries and tokens together."""
     field, mu = build(name)
@@ -234,7 +234,7 @@ def test_differentiability(name):
     np.testing.assert_allclose([forward, reverse], difference, rtol=loose, atol=loose)
 
 
-@graded("name", declaring("lipschitz", "steady"), slow=3)
+@graded("name", declaring("lipschitz", "steady"))
 def test_layers_converge_to_the_flow_at_order_one(name):
     """Halving the step halves the error: within 15 %, the size of the next term h/8 at T = 1."""
     field, mu = build(name)
@@ -254,7 +254,7 @@ def is_exact(made):
     return isinstance(made, type) and issubclass(made, af.fields.AbstractExact)
 
 
-@graded("name", [f"field {name}" for name, made in REGISTRY["field"].items() if is_exact(made)], slow=1)
+@graded("name", [f"field {name}" for name, made in REGISTRY["field"].items() if is_exact(made)])
 def test_exact_flows(name):
     """`carry` starts with the velocity, `stretching` with its divergence; both compose, and are undone backwards."""
     field, mu = build(name)

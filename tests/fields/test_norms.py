@@ -248,7 +248,7 @@ def test_rotations_pass_through_fifty_layers(placement, seed):
 
 
 @pytest.mark.parametrize("t", [0.2, 0.7])
-@graded("kind", ["rms", "rms with gain", "layer norm"], slow=1)
+@graded("kind", ["rms", "rms with gain", "layer norm"])
 def test_networks_norms_against_numpy(kind, t):
     rng, x = np.random.default_rng(3), generic("pre").positions
     gains, bias = rng.uniform(0.5, 1.5, (2, 3)), rng.standard_normal(3) / 3

@@ -71,7 +71,7 @@ def reference(z0, v, times):
     return solution.y.T.reshape(-1, n, d)
 
 
-@graded("mask", [af.masks.Everyone(), af.Causal()], ids=["everyone", "causal"], slow=1)
+@graded("mask", [af.masks.Everyone(), af.Causal()], ids=["everyone", "causal"])
 @pytest.mark.parametrize("value", VALUES)
 def test_the_formula(value, mask):
     rng = np.random.default_rng(1)

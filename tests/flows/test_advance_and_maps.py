@@ -87,7 +87,7 @@ def test_the_map_moves_the_tokens_themselves(method):
     np.testing.assert_allclose(phi(TOKENS).positions, last, atol=1e-8)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS[:1])
 def test_inverse_and_composition(method):
     field = af.Attention(4.0)

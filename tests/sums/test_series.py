@@ -69,7 +69,7 @@ def mean(sums):
     return sums[:, 1:] / sums[:, :1]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     d=st.sampled_from([2, 3, 4]),
