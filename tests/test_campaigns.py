@@ -100,6 +100,7 @@ def test_mutants_are_drawn_by_their_seed_from_every_room(scripts, tmp_path):
         ast.parse("\n".join(lines))
 
 
+@pytest.mark.slow
 def test_a_mutant_meets_the_tests_of_its_room_first(scripts):
     near, wide = scripts["bench"].nearest(ROOT, "theory/landscape/rings.py")
     assert all(name.startswith("tests/theory/") for name in near[:-1])

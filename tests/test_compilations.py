@@ -90,6 +90,7 @@ def test_a_user_without_a_home(faults):
         compilations.user_cache("compiled")
 
 
+@pytest.mark.long
 def test_programs_make_room_for_others():
     """Programs are forgotten when they hold many maps of memory, and work again when they are called again."""
     import jax

@@ -140,6 +140,7 @@ def test_names_say_what_differs():
     assert named(differences(both), 2)[0] == "field.seed = 1, tokens.seed = 1"
 
 
+@pytest.mark.slow
 def test_frames_of_a_flow_say_that_there_is_more(flow):
     long = af.solve_long(af.Attention(9.0), af.uniform(af.Sphere(3), n=8, seed=1))
     k = len(long) // 2

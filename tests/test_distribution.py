@@ -46,7 +46,7 @@ def needed():
     return {p.relative_to(PACKAGES).as_posix() for p in files if not UNWANTED.search(p.as_posix())}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_wheel_holds_the_package_alone(built):
     wheel, _, metadata = built
     assert "](docs/" not in metadata  # the README of a package index has absolute addresses

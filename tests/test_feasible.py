@@ -122,6 +122,7 @@ def test_times_closer_than_floating_point_tells_apart():
     assert len(Solve(FIELD, TOKENS, 1e-300, save=10).checked().times) == 11
 
 
+@pytest.mark.slow
 def test_frames_must_fit_in_memory_where_they_are_kept_there(faults):
     faults.replace("memory of the machine", lambda: GIB / 16)
     found = message(lambda: af.solve(FIELD, TOKENS, 1.0, save=10**6))

@@ -16,6 +16,7 @@ def imports():
     return SIZE["below_doors"](TESTS)
 
 
+@pytest.mark.slow
 def test_internals_that_tests_import_are_listed_with_a_reason(imports):
     lines = (TESTS / "internals.txt").read_text(encoding="utf-8").splitlines()
     listed = dict(line.split(": ", 1) for line in lines if line and not line.startswith("#"))

@@ -35,7 +35,7 @@ def test_some_calls(call):
     fuzz.check_call(*call)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @STUDY
 @given(table=fuzz.specifications(5))
 def test_specifications(table):

@@ -189,7 +189,7 @@ SAVED = sorted((ROOT / "docs" / "certificates").glob("*.json"))
 QUICKLY = ("consensus", "cube", "flow", "plateau", "unstable-modes")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_small_certificates_of_the_documents_are_confirmed():
     """Lists over intervals of beta, and six tokens, take minutes: `make long`, campaigns/certificates.py."""
     found = {path.stem: certify.check(path) for path in SAVED if path.stem in QUICKLY}

@@ -118,7 +118,7 @@ def test_the_default_folder_is_named_after_the_file(attnflow, here):
     assert run["run"].startswith("runs/mine-2")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ctrl_c_says_how_to_resume_with_the_file(attnflow, here):
     done = subprocess.run(
         [sys.executable, "-c", "from attnflow.cli import main; main()", "reproduce", "./mine.py", "--quick", "--out", "run"],

@@ -99,7 +99,7 @@ def test_the_list_of_experiments(attnflow):
     assert "1 a claim fails" in " ".join(attnflow("--help")[0].split())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ctrl_c_says_how_to_resume(attnflow, log, tmp_path):
     add(log, "zeroth_mean")
     code = command(log.parent, "from attnflow.cli import main; main()")

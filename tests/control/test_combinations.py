@@ -92,7 +92,7 @@ def test_beside_masked_attention():
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_run_folders(tmp_path):
     """A specification with fields in turn runs, resumes and is the schedule."""
     space = af.Sphere(4)

@@ -193,7 +193,7 @@ def test_derivatives_of_gates():
             np.testing.assert_allclose(np.asarray(slope)[index], (ends[0] - ends[1]) / (2 * h), atol=1e-8)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_fields_in_turn():
     """One after the other is what `Pieces` give, by every method; the last one goes on; softmax attention fits in."""
     times, matrices = np.array([0.0, 0.3, 0.35, 1.1]), 0.5 * RNG.standard_normal((4, 3, 3))

@@ -33,7 +33,7 @@ def test_three_stages():
     assert duration > 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_atoms_of_two_targets_side_by_side():
     """Four atoms each on one circle, 0.001 apart; an atom that both have; equal targets stay together."""
     turn = np.pi / 2 * np.arange(4)

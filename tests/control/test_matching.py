@@ -72,7 +72,7 @@ def test_replay_by_a_solver():
         assert distance(flow.tokens(-1), target, order=2) < 1e-3
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_unequal_masses_and_layers():
     masses = np.array([0.2, 0.5, 0.3])
     match = match_measures(clouds(3, 2, 7), atoms(3, 2, 3, 7, masses))

@@ -123,6 +123,7 @@ def test_softmax_attention_by_the_solver():
     assert np.isnan(schedule.budget)
 
 
+@pytest.mark.slow
 def test_networks_and_weights(tmp_path):
     """A network of attnflow, a list of weights in NumPy, and a file: all are the same map."""
     schedule = random_units(40, 3, 5.0).then(Schedule(af.Euclidean(3), [(Drift([1.0, 2, 3]), 0.5)]))

@@ -47,7 +47,7 @@ def test_a_folder_gives_the_same_schedule_as_memory(tmp_path):
     same(found.dataset.load(), whole.dataset)
 
 
-@graded("calls", [3, 30, 60], slow=1)
+@graded("calls", [3, 30, 60], slow=0)
 def test_a_try_that_is_cut_short_is_made_again(calls):
     """`cancel` is asked within a try, too."""
     work = of("match_measures").work
@@ -84,6 +84,7 @@ def test_random_numbers_go_on_from_their_words():
     np.testing.assert_array_equal(again.standard_normal(5), rng.standard_normal(5))
 
 
+@pytest.mark.slow
 def test_a_replay_by_layers_that_is_interrupted_counts_for_nothing(faults):
     cut = types.SimpleNamespace(outcome=types.SimpleNamespace(ending=Ending.INTERRUPTED))
     faults.replace("replay of a schedule", lambda *_, **__: cut)

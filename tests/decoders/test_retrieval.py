@@ -86,7 +86,7 @@ def test_prompts_are_followed_in_batches(faults):
         (af.Attention(2.0, mask=af.Causal(), normaliser=af.Unnormalised("grad")), 3, 2),
         (af.Attention(3.0, mask=af.Window(7)), 4, 1),
     ],
-    fast=1,
+    slow=1,
 )
 def test_control_variates_have_mean_zero(field, d, degree):
     """To 4.5 standard errors, for 8 bins and 2 variates each: level 1e-4."""

@@ -24,12 +24,14 @@ def test_steps_of_the_flow_align(family):
     assert float(data["ode_step"][0]) == pytest.approx(STEP, rel=1e-6 if family == "bert" else 0.3)
 
 
+@pytest.mark.long
 def test_steps_of_the_flow_are_found_out():
     few = dataclasses.replace(alignment.QUICK, nulls=(), texts=6)
     module = only(alignment, lambda *given: [compare._little(*given)])
     assert noticed(module, few, "updates are steps of the flow")
 
 
+@pytest.mark.long
 def test_permuted_weights_in_place_of_trained_ones_are_found_out():
     """Four draws: the null is 0.02 ± 0.01, the trained network 0.2."""
     few = dataclasses.replace(alignment.QUICK, nulls=("permuted",), draws=(4,), texts=6)

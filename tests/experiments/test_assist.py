@@ -43,6 +43,7 @@ def test_no_part_is_made_twice_and_both_get_all(tmp_path):
         assert [float(part["k"]) for part in found[who].values()] == list(range(MOST))
 
 
+@pytest.mark.slow
 def test_the_part_of_a_process_that_died_is_made_by_another(tmp_path):
     claim = tmp_path / "parts" / ".one.claim"
     code = "import os, sys; from attnflow.experiments import Study; "

@@ -9,6 +9,7 @@ from attnflow.probe.networks import random_network
 SETS, TEXTS = 400, 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("draws", "another"), [(7, True), (7, False), (4, True)])
 def test_a_further_draw_of_the_null_is_found_out(faults, draws, another):
     """Of 400 networks that are one more draw of their null 1 % pass: 4, and 14 or more are chance in 1e-4 (binomial).

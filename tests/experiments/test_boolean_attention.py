@@ -36,6 +36,7 @@ def test_slightly_wrong_queries_and_a_broken_symmetry_are_found_out(right, tmp_p
     assert any("share in the mass" in key for key in tipped)
 
 
+@pytest.mark.long
 def test_the_example(right):
     """Tokens 1, 2 follow the first, 3 to 6 the last; by t = 8 to 1e-6."""
     part = right["n6"]

@@ -52,6 +52,7 @@ def test_the_list_is_light():
 CONTRACT = ("PAPERS", "Parameters", "QUICK", "run", "claims", "draw", "MUTATIONS", "motion")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", names())
 def test_every_experiment_keeps_the_contract(name):
     experiment = find(name)

@@ -12,7 +12,7 @@ from tests.experiments.mutants import noticed, only
 FEW = dataclasses.replace(certified_equilibria.QUICK, lists=((5, 0.15),), newton=())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_lost_class_and_a_wrong_index_are_found_out():
     """Without Newton's method, whose program takes as long to compile as all the rest."""
     few = only(certified_equilibria, lambda *given: [c for c in compare.claims(*given) if "Newton" not in c.statement])

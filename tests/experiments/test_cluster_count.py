@@ -42,7 +42,7 @@ def test_modes_of_a_seeded_ring_are_its_crests():
         assert simulate.count_modes(Attention(25.0), tokens, 256).tolist() == k
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_figure_has_four_panels(tmp_path):
     few = dataclasses.replace(QUICK, runs=6, tokens=64)
     data = cluster_count.run(few, Study(tmp_path / "parts"))

@@ -21,6 +21,7 @@ def exponents():
     return compare._exponents(CORE, data), compare._signs(CORE, data)
 
 
+@pytest.mark.slow
 def test_nearby_tokens_separate_with_few_keys_and_not_with_as_many_as_dimensions():
     right = exponents()
     assert [claim.holds for claim in right] == [True, True]

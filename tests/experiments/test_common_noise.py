@@ -78,7 +78,7 @@ def test_other_heads_are_all_others_of_the_block():
         assert sorted([head, *rest]) == list(block)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_heads_matter():
     """Tokens with other heads, and other heads that are the same, are found out."""
     names = ("tokens have other heads than the density", "the other heads are the same")

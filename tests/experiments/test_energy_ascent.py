@@ -36,7 +36,7 @@ def test_simpsons_rule_is_exact_for_cubics():
     np.testing.assert_allclose(compare.simpson(4 * t**3, 0.25), t[::2] ** 4, atol=1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_descending_state_descends_in_numpy(tmp_path):
     """Euler's method in NumPy from the stored start: the energy of two softmax heads falls at first."""
     data = energy_ascent.run(FEW, Study(tmp_path / "parts"))

@@ -17,7 +17,7 @@ SMALL = dataclasses.replace(
 )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_small_networks_hold_and_a_wrong_beta_is_found_out():
     """It leaves an error that no number of layers or steps removes."""
     found = kill_matrix(euler_limit, SMALL, [mutation(euler_limit, "beta 10 % larger")])

@@ -12,6 +12,7 @@ from attnflow.theory.merging import limit_staircase, pair_cascade
 from attnflow_gallery import exit_times
 from attnflow_gallery.exit_times import simulate
 from tests.experiments.mutants import claims_of, noticed
+from tests.marks import graded
 
 FEW = dataclasses.replace(
     exit_times.QUICK, pair_starts=20, n=3, cases=(("USA0", 10_000.0),), starts=8, others=20, level=0.01
@@ -51,14 +52,14 @@ ABSURD = {
 }
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ABSURD)
+@graded("name", ABSURD, slow=1)
 def test_an_absurd_distribution_fails_every_claim(name):
     with Mutation(name, simulate, "merge_times", pretended(ABSURD[name])).applied():
         found = claims_of(exit_times, MANY)
     assert [claim.statement for claim in found if claim.holds] == []
 
 
+@pytest.mark.slow
 def test_the_cascade_in_place_of_the_simulation_holds():
     """The pretence itself is sound: with log T of cascades all claims about eight tokens hold."""
 

@@ -41,7 +41,7 @@ def test_shapes_are_those_of_the_catalogue(which):
     assert found.shared == (SHARED in simulate.WAYS[which])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_fresh_weights_for_every_repetition_are_found_out():
     few = dataclasses.replace(fresh_networks.QUICK, draws=6, texts=6)
     module = only(

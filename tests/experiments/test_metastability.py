@@ -13,7 +13,7 @@ from tests.experiments.mutants import noticed
 ONE = dataclasses.replace(metastability.QUICK, n=4, betas=(25.0,))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_one_beta_holds_and_a_slightly_wrong_beta_is_found_out():
     killed = noticed(metastability, ONE, "beta 0.1 % larger", "*-S2-*")
     assert "log lifetime of a plateau, two-body formula of the pair that merges" in killed

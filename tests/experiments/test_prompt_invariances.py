@@ -9,7 +9,7 @@ from tests.experiments.mutants import mutation
 CORE = prompt_invariances.QUICK
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_order_and_repetition_change_nothing_without_places_and_a_mask_is_found_out():
     allowed = compare.amplified(CORE)
     part = simulate._variants(CORE, "plain")

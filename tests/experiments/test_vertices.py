@@ -15,7 +15,7 @@ from tests.experiments.mutants import mutation
 SMALL = dataclasses.replace(vertices.QUICK, starts=4, legs=12, steps=25)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_slightly_wrong_beta_and_a_causal_mask_are_found_out():
     """beta off by 1e-4: the radius of a limit depends on it, the kind of limit does not. A mask leaves no polytope."""
     changes = [mutation(vertices, name) for name in ("beta 0.01 % larger", "causal mask")]

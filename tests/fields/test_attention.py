@@ -291,7 +291,7 @@ def test_bad_input_is_refused(call, words, four):
         call(four)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_memory_of_a_large_field_is_bounded():
     """A thousand queries against 1e5 tokens: a dense array would be 0.8 GiB by itself."""
     code = (

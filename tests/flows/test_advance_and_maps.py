@@ -122,7 +122,7 @@ def test_log_determinant_is_that_of_the_jacobian(method):
         assert abs(numeric - logdet[k]) < 2e-5
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_map_preserves_total_area():
     """The map is a diffeomorphism of the circle, so |det D Phi| has mean 1 (trapezoidal rule, spectrally accurate)."""
     angle = 2 * np.pi * np.arange(64) / 64

@@ -323,7 +323,7 @@ def test_bad_input_is_refused(call, words):
         call()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_key_is_a_seed():
     """Of noise and of random weights; folded in as it is, so that seed 3 and its key are the same."""
     key = jax.random.key(3, impl="threefry2x32")
@@ -339,7 +339,7 @@ def test_a_key_is_a_seed():
         assert np.abs(one - third).max() > 0.01
 
 
-@graded("method", [af.Layers(0.1), af.Fixed(0.07), pytest.param(af.Heun(0.1), marks=pytest.mark.slow)], slow=1)
+@graded("method", [af.Layers(0.1), af.Fixed(0.07), pytest.param(af.Heun(0.1), marks=pytest.mark.slow)], slow=0)
 def test_advance_follows_the_path_of_solve(method):
     """Also under `vmap` over seeds or keys, from any time on, with jumps of the field (not with `Heun`)."""
     noise = af.Brownian(0.2, seed=3)

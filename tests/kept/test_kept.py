@@ -152,7 +152,7 @@ def test_half_done_sweeps_end_as_finished_ones(archive, copied, source):
     assert_close(sweep.dataset.load(), finished.dataset.load())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_clustered_tokens_keep_their_number(tmp_path):
     """Up to this version `n = 6` around three centres were 18 tokens; runs stay what they are, sweeps say what to do."""
     with tarfile.open(ARCHIVE.with_name("clustered.tar.xz")) as tar:

@@ -27,7 +27,7 @@ def spirals():
     return start, fitted, *learn.interleaved_classes(1000, "spirals", seed=1)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_flow_separates_two_spirals(spirals):
     start, fitted, points, labels = spirals
     assert fitted.outcome.ending is Ending.FINISHED

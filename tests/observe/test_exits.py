@@ -77,6 +77,7 @@ def failures_allowed(repeats, probability):
     return stats.binom.isf(1e-9, repeats, probability)
 
 
+@pytest.mark.slow
 def test_coverage_in_simulation():
     """Exponential times, observed for a while: the band holds at every x at once, the intervals hold the truth."""
     rng, repeats, n, confidence = np.random.default_rng(0), 150, 40, 0.8

@@ -61,8 +61,7 @@ def expected(name, bias, masses, everyone):
 @graded(
     ("name", "mask"),
     [(name, mask) for name in NORMALISERS for mask in MASKS if name not in ("USA", "grad") or mask == "causal"],
-    fast=1,
-    slow=12,
+    slow=5,
 )
 def test_the_matrix_is_that_of_the_field(name, mask, masses):
     """Against the definition, and sum_j A_ij V x_j against the drive; e^beta beta = 30 is the largest factor."""

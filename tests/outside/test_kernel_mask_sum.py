@@ -55,7 +55,7 @@ def test_the_kernel_and_the_mask_agree_with_numpy():
     np.testing.assert_allclose(masked, plain(x, forget=0.7), atol=1e-14)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_run_from_toml_with_the_plugins_is_resumed_bit_by_bit(tmp_path):
     plugins = [HERE / "kernel.py", HERE / "mask.py"]
     file = tmp_path / "mine.toml"
@@ -74,7 +74,7 @@ def test_a_run_from_toml_with_the_plugins_is_resumed_bit_by_bit(tmp_path):
     assert open_run(run.path, plugins=plugins).dims == ("power",)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_mask_gets_the_prefix_sums():
     """Softmax under a causal mask that is not the package's, by moments of prefixes: O(n) steps, the same numbers."""
     for d in (2, 3):

@@ -92,7 +92,7 @@ def test_a_flow_that_goes_on_is_that_of_one_call(method):
     np.testing.assert_allclose(pure, first.positions.values[-1], atol=1e-13)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_prompts_of_unequal_length_seeds_and_float32_in_one_batch():
     """A member of the batch is the prompt alone with its seed, and absent rows stay."""
     short = af.Tokens(FIVE.positions[:3], space=FIVE.space)

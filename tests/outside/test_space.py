@@ -69,7 +69,7 @@ def test_flow_map_noise_and_stability():
     assert abs(trace.mean() - np.exp(-kappa * until)) < 4 * trace.std() / 64 + kappa**2 * until * 0.005 * 4
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_distance_and_clusters():
     space, rng = Rotations(), np.random.default_rng(1)
     x, y = space.sample(rng, 8), space.sample(rng, 8)

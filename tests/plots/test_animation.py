@@ -73,6 +73,7 @@ def test_a_long_flow_takes_half_of_its_time_in_log_time():
     assert plateau.mean() == pytest.approx((48 / 101 + 0.05 / 0.16) / 2, abs=0.02)
 
 
+@pytest.mark.slow
 def test_cursors_are_on_the_data(flow):
     made = plots.animate(flow, **SHORT)
     energy, count = made.cursors
@@ -169,6 +170,7 @@ def test_the_player_has_the_same_numbers(long):
     assert "iframe" in made._repr_html_()
 
 
+@pytest.mark.slow
 def test_a_value_that_is_not_known_keeps_its_time():
     # Many tokens that have just begun to move: at some times the number of clusters depends on the threshold.
     start = af.uniform(af.Sphere(3), n=40, seed=0)

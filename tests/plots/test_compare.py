@@ -50,6 +50,7 @@ def test_names_say_what_differs(two):
     assert words(af.plot([two[0], two[0]])) == ["flow (1)", "flow (2)"]
 
 
+@pytest.mark.slow
 def test_members_of_a_batch_are_lines_of_one_colour(two):
     tokens = af.uniform(af.Sphere(2), n=8, seed=range(9))
     figure = af.plot([two[0], af.solve(af.Attention(4.0), tokens, **RUN)])

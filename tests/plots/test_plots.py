@@ -134,6 +134,7 @@ def test_every_space_has_figures(space, rows, labels):
     assert plots.summarise(story)["clusters_at_end"] >= 1
 
 
+@pytest.mark.slow
 def test_the_square_of_a_torus_shows_the_angles():
     torus = Torus(2)
     angles = np.array([[3.0, -1.0], [0.5, 2.0], [-2.0, 0.1]])

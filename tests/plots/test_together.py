@@ -32,6 +32,7 @@ def test_the_histogram_is_relative_to_the_uniform_measure(basis):
     assert np.abs(height[many] - 1).max() > 0.15  # the uniform measure would fail
 
 
+@pytest.mark.slow
 def test_a_density_and_tokens_in_one_picture():
     basis = mf.CircleBasis(8)
     density, tokens = density_flow(), tokens_of(basis, 60)

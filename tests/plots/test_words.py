@@ -44,6 +44,7 @@ def long():
     return af.solve_long(af.Attention(40.0), af.Tokens(many.positions, labels=WORDS[:8]))
 
 
+@pytest.mark.slow
 def test_a_name_is_as_long_as_it_may_be(long, faults):
     faults.replace("labelled leaves of a tree", 1)
     words = ["extraordinarily-long", "b", "king", "queen", "princess", "a", "c", "d"]

@@ -36,6 +36,7 @@ def test_cases_are_the_network_its_nulls_and_theory(found):
         assert first[name].values == pytest.approx(network[name].isel(text=0).values, rel=1e-9, nan_ok=True), name
 
 
+@pytest.mark.long
 def test_shuffles_change_nothing_where_order_does_not_matter(found):
     """A flow without places and mask: shuffled tokens are the same measure, so every number is the same."""
     both = found.dataset.sel(case=["network", "shuffled tokens"])

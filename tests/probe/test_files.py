@@ -51,6 +51,7 @@ def test_bad_files_give_one_sentence_and_run_nothing(answers):
     assert 0 < refused < len(mutants) == 200  # the mutations reach the headers, and not every one is fatal
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "words"),
     [

@@ -66,6 +66,7 @@ def test_a_run_goes_on_with_more_texts_as_one_run_of_all(folder):
     assert str(found) == str(whole)
 
 
+@pytest.mark.long
 def test_the_report_shows_nulls_figures_and_words(folder):
     path, said = folder
     page = (path / "report.html").read_text()

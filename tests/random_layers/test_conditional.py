@@ -45,7 +45,7 @@ def test_the_standard_error_is_that_of_independent_replicas(count):
     assert found.error.values[-1] == pytest.approx(np.sqrt(squares / (count * (count - 1))), rel=1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_labels_converge_faster_than_every_power():
     """S^1, b = 2, tau = .5: c_1 with 16, 32, 64 labels against 128, rms over 6 head streams.
 
@@ -160,7 +160,7 @@ def test_even_modes_of_a_uniform_start_grow_as_the_theory_says():
     assert abs(sample.mean() - 0.1128) < 4 * sample.std() / np.sqrt(2000) + 0.1 * 0.1128
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_tokens_with_the_same_heads_follow_and_others_do_not():
     """iid tokens: rms |c_1 - c_1(density)| near n^(-1/2) (1.05, 1.15, .94 in the theory) with the same heads alone."""
     step, until = setting(0.04, 0.4)

@@ -80,7 +80,7 @@ QUICK = [
 """All kinds; those that take long to compile are slow."""
 
 
-@graded("kind", [kind for kind in QUICK if kind not in ("match_measures", "probe")], fast=2)
+@graded("kind", [kind for kind in QUICK if kind not in ("match_measures", "probe")], fast=1, slow=2)
 def test_an_earlier_end_is_refused(kind, uninterrupted):
     before, earlier = (uninterrupted(kind) / "manifest.json").read_bytes(), 1 if isinstance(LATER[kind], int) else 0.1
     with pytest.raises(InvalidInput, match="goes to .* already"):

@@ -85,7 +85,7 @@ def test_ctrl_c_in_the_middle_of_a_commit_in_memory_goes_on_bit_for_bit(kind, ke
     same(part.continued().dataset, in_memory(kind).dataset)
 
 
-@graded("kind", KINDS, slow=3)
+@graded("kind", KINDS, slow=2)
 def test_ctrl_c_after_the_last_step_comes_too_late(kind, uninterrupted, tmp_path):
     """A flow that has ended stays ended: it is not continued from after its stop."""
     calls = []

@@ -45,6 +45,7 @@ def names(root, *where):
     return [run.path.name for run in list_runs(root, where)]
 
 
+@pytest.mark.slow
 def test_filters_look_at_the_specification_and_the_manifest(three):
     assert names(three) == ["beta1", "beta4", "beta9"]
     assert names(three, "field.beta>=4") == ["beta4", "beta9"]

@@ -208,7 +208,7 @@ def test_show_says_how_far_a_run_has_come(tmp_path):
         assert Run(tmp_path / "run").facts()["wall_time"] > 1e9
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_file_that_is_missing_is_no_file_of_zeros(given, finished):
     """Every file of the arrays once; chunks that hold zeros only are written, so that none may be missing."""
     whole = arrays(finished)

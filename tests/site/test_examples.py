@@ -71,7 +71,7 @@ def needs_an_example(value):
     return inspect.isclass(value) or inspect.isroutine(value) or (own and callable(value))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_public_name_has_an_example():
     """Its own, one of a page or an experiment that the suite runs, or, for a class, what makes it or derives from it."""
     own, used = examples.known(), uses.everywhere()

@@ -225,6 +225,7 @@ def unpicklable():
     return inner
 
 
+@pytest.mark.long
 def test_refusals_start_nothing(tmp_path, faults):
     def refused(words, kind, what=slow, **how):
         with pytest.raises(kind, match=words):

@@ -51,6 +51,7 @@ def test_the_command_again_resumes_and_extends(swept):
     assert grown[:, :3].tobytes() == data.values.tobytes()
 
 
+@pytest.mark.long
 def test_what_the_folder_says(swept):
     folder, *_ = swept
     for look in ("status", "collect", "show"):

@@ -63,7 +63,7 @@ def test_elasticities_are_those_of_the_layers():
         assert slope == pytest.approx(base["elasticities of the collapse layer"].value[i], abs=0.02)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_cold_networks_separate_nearby_tokens():
     hot, cold = values(logit_scale=10.0)[0], values(logit_scale=11.0)[0]
     assert hot["critical logit scale"].value == pytest.approx(10.6634, abs=5e-5)
