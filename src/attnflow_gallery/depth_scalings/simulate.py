@@ -15,7 +15,7 @@ from attnflow.tokens import orthonormal
 from attnflow_gallery.depth_scalings import paths
 
 BLOCK = 800
-"""Networks that are followed at once; larger numbers of networks are multiples of it."""
+"""Networks that are followed at once; numbers of networks are multiples of it."""
 Network = tuple[float, int, int, int]
 """eta, H, L, and how many of them."""
 KINDS = {"diffusive": 0.0, "frozen": 0.0, "ballistic": 1.0}
@@ -60,11 +60,11 @@ class Parameters(Salted):
 
 
 QUICK = Parameters(
-    diffusive=((1 / 8, 1, 64, 800), (0.25, 1, 16, 800), (0.5, 4, 16, 400), (0.5**0.5, 4, 8, 400)),
+    diffusive=((0.1, 1, 100, 3_200), (0.25, 1, 16, 6_400), (0.5, 4, 16, 3_200), (1.0, 16, 16, 1_600)),
     paths=4_000,
-    frozen=((1 / 32, 1, 32, 800), (1 / 8, 4, 8, 400)),
-    ballistic=((1 / 10, 1, 10, 800), (1 / 25, 4, 25, 400), (1 / 50, 4, 50, 400)),
-    compared=(0.5, 4, 16, 400),
+    frozen=((1 / 64, 1, 64, 3_200), (1 / 32, 4, 32, 6_400)),
+    ballistic=((1 / 10, 1, 10, 1_600), (1 / 50, 1, 50, 3_200), (1 / 25, 16, 25, 800), (1 / 50, 16, 50, 800)),
+    compared=(0.5, 4, 16, 3_200),
     moments=10_000,
     levels=(0.0, 0.2, 0.4, 0.62),
 )
@@ -90,10 +90,9 @@ def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
 def overlaps(parameters: Parameters, network: Network, mean_value: float, label: int) -> xr.Dataset:
     """Overlaps after the last layer, from Gram matrices alone."""
     eta, heads, layers, replicas = network
-    at_once = min(BLOCK, replicas)
-    sizes: dict[str, Any] = {"heads": heads, "n": parameters.n, "replicas": at_once, "mean_value": mean_value}
+    sizes: dict[str, Any] = {"heads": heads, "n": parameters.n, "replicas": BLOCK, "mean_value": mean_value}
     found = []
-    for block in range(replicas // at_once):
+    for block in range(replicas // BLOCK):
         seed = parameters.seed(100_000 + 100 * label + block)
         path = gram_layers(0.0, parameters.b, eta, layers, parameters.d, seed=seed, **sizes)
         found.append(path.gram[:, -1])
