@@ -49,15 +49,15 @@ class Parameters(Salted):
 
 
 QUICK = Parameters(
-    sizes=(4, 8, 16),
-    prompts=(8192, 8192, 8192),
-    pair_prompts=(8192, 8192, 8192),
+    sizes=(8, 16, 32),
+    prompts=(16384, 16384, 12288),
+    pair_prompts=(4096, 4096, 4096),
     profile_size=32,
-    profile_prompts=512,
-    softmax_prompts=4096,
-    noise_size=128,
+    profile_prompts=1024,
+    softmax_prompts=8192,
+    noise_size=512,
     noise_prompts=128,
-    noise_times=(0.5, 1.0),
+    noise_times=(1.0, 2.0),
     expected_coefficient=10.0,
 )
 
