@@ -45,8 +45,8 @@ QUICK = Parameters(
     measures=2,
     repeats=12,
     refusals=0,
-    sizes=(24, 192),
-    pairs=40,
+    sizes=(24, 384),
+    pairs=32,
     expected_misses=8.0,
     expected_mass=13.0,
 )
