@@ -48,7 +48,7 @@ class Parameters(Salted):
     switch_prompts: int = 768
 
 
-QUICK = Parameters(sizes=(64, 128), prompts=(512, 384), switch_size=128, switch_prompts=384)
+QUICK = Parameters(sizes=(64, 256), prompts=(1024, 512), switch_size=256, switch_prompts=384)
 
 
 def run(parameters: Parameters, study: Study) -> dict[str, xr.Dataset]:
