@@ -142,7 +142,7 @@ def drive(field, mu, t=0.3):
     return field.drive(mu, t)
 
 
-@graded("name", MODELS, fast=5, slow=12)
+@graded("name", MODELS, fast=5)
 def test_shape_and_dtype(name):
     field, mu = build(name)
     field.check(mu)
@@ -182,7 +182,7 @@ def test_finite_at_large_beta(name):
     assert np.isfinite(drive(field, mu)).all()
 
 
-@graded("name", [name for name in MODELS if has_beta(MODELS[name])], fast=2, slow=16)
+@graded("name", [name for name in MODELS if has_beta(MODELS[name])], fast=2)
 def test_batching(name):
     field, mu = build(name, beta=[1.0, 3.0])
     batch = field.velocity(mu, 0.3)
@@ -210,7 +210,7 @@ def test_what_lacks_a_law_is_listed(law):
     assert {name for name in MODELS if not getattr(build(name)[0].laws, law)} == LACKING[law]
 
 
-@graded("name", declaring("lipschitz"), fast=6, slow=14)
+@graded("name", declaring("lipschitz"), fast=6)
 def test_differentiability(name):
     """Forward and reverse mode against central differences, in the positions of queries and tokens together."""
     field, mu = build(name)

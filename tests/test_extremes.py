@@ -7,7 +7,7 @@ REFUSED = {"USA": (1e4,), "grad": (1e4,)} | NOT_FINITE
 """Where e^beta overflows, and where the iteration may take too long; rotary encodings need an even dimension."""
 
 
-@graded("name", FIELDS, slow=6)
+@graded("name", FIELDS)
 def test_a_field_is_finite_or_refused(name):
     for n, d in ((17, 2), (1, 3), (2, 64 if name in LARGE else 4096)):
         for beta in BETAS:

@@ -181,7 +181,7 @@ DAMAGE = [
 ]
 
 
-@graded(("change", "words"), [row[1:] for row in DAMAGE], ids=[row[0] for row in DAMAGE], slow=6)
+@graded(("change", "words"), [row[1:] for row in DAMAGE], ids=[row[0] for row in DAMAGE])
 def test_damaged_manifests(finished, tmp_path, change, words):
     shutil.copytree(finished / "runs" / "good", tmp_path / "runs" / "bad")
     shutil.copytree(finished / "runs" / "good", tmp_path / "runs" / "good")

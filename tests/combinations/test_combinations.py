@@ -175,7 +175,7 @@ SEVERAL = [
 ]
 
 
-@graded(("seed", "pool", "count"), SEVERAL, slow=0)
+@graded(("seed", "pool", "count"), SEVERAL, slow=1)
 def test_thousands_of_combinations(seed, pool, count):
     """Cases that make sense are drawn more often: the others are all refused in the same few ways."""
     drawn = at_random(WORDS, pool, seed=seed)

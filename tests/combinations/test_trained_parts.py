@@ -204,7 +204,7 @@ def look(words):
 COVERING = covering(CASES)
 
 
-@graded("words", COVERING[::4], ids=case_name, fast=1, slow=5)
+@graded("words", COVERING[::4], ids=case_name, fast=1)
 def test_parts_of_trained_layers(words):
     look(words)
 

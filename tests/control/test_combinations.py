@@ -27,7 +27,7 @@ def tokens_on(space, n=6, seed=0):
 
 
 @pytest.mark.parametrize("space", SPACES)
-@graded("name", ["mean-attention", "in-turn"], slow=1)  # the latter is a drift and a unit
+@graded("name", ["mean-attention", "in-turn"])  # the latter is a drift and a unit
 def test_single_precision(name, space):
     tokens = tokens_on(SPACES[space])
     single = tokens.astype(np.float32)
@@ -36,7 +36,7 @@ def test_single_precision(name, space):
     np.testing.assert_allclose(ends[1], ends[0], atol=3e-6 * (1 + np.abs(ends[0]).max()))
 
 
-@graded("name", ["relu", "drift", "mean-attention"], slow=1)
+@graded("name", ["relu", "drift", "mean-attention"])
 def test_batches_are_their_members(name):
     """Weights and tokens as batches, together and crossed, against one system at a time."""
     space = af.Sphere(4)

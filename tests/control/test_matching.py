@@ -137,7 +137,7 @@ E = np.eye(3)
         ([pair(0)], [af.Tokens(E[1:2])]),
         ([pair(0), pair(1)], [af.Tokens(E[1:2]), af.Tokens(E[2:])]),
     ],
-    ids=["between", "equal", "antipodes", "two pairs"], slow=1)  # fmt: skip
+    ids=["between", "equal", "antipodes", "two pairs"])  # fmt: skip
 def test_easy_problems_are_solved(inputs, targets):
     """Each was refused once, with a sentence that was not true."""
     match = match_measures(inputs, targets)

@@ -47,7 +47,7 @@ def test_a_folder_gives_the_same_schedule_as_memory(tmp_path):
     same(found.dataset.load(), whole.dataset)
 
 
-@graded("calls", [3, 30, 60], slow=0)
+@graded("calls", [3, 30, 60])
 def test_a_try_that_is_cut_short_is_made_again(calls):
     """`cancel` is asked within a try, too."""
     work = of("match_measures").work

@@ -8,7 +8,7 @@ from tests.degenerate.table import ROWS
 from tests.marks import graded
 
 
-@graded("row", ROWS, ids=str, slow=13)
+@graded("row", ROWS, ids=str)
 def test_a_formula_on_and_near_a_family_where_it_degenerates(row):
     for distance in row.at:
         with mp.workdps(DIGITS), np.errstate(all="ignore"):

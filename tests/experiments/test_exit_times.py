@@ -52,7 +52,7 @@ ABSURD = {
 }
 
 
-@graded("name", ABSURD, slow=1)
+@graded("name", ABSURD)
 def test_an_absurd_distribution_fails_every_claim(name):
     with Mutation(name, simulate, "merge_times", pretended(ABSURD[name])).applied():
         found = claims_of(exit_times, MANY)

@@ -44,7 +44,7 @@ MASKS = {
 
 
 @pytest.mark.parametrize("name", MASKS)
-@graded("sizes", [(None, None), (5, 7)], slow=1)
+@graded("sizes", [(None, None), (5, 7)])
 def test_masked_softmax_and_prefix_normalised_sums(name, sizes):
     """Softmax over what is seen; unnormalised weights with masses e^bias rescaled to 1 over what is seen."""
     mu = tokens()
@@ -84,7 +84,7 @@ PREFIXES = [
 ]
 
 
-@graded(("name", "normaliser"), PREFIXES, ids=lambda p: p if isinstance(p, str) else type(p).__name__, slow=1)
+@graded(("name", "normaliser"), PREFIXES, ids=lambda p: p if isinstance(p, str) else type(p).__name__)
 def test_later_tokens_change_no_bit_of_a_prefix(name, normaliser):
     """One program, other later tokens: bit for bit. A prefix alone is another program of other shapes: 1e-13.
 

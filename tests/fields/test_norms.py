@@ -128,7 +128,7 @@ def orthonormal(placement):
     return np.asarray(times), gap[..., 0], radius[..., 0]
 
 
-@graded("placement", BUILD, slow=1)
+@graded("placement", BUILD)
 def test_printed_overlaps(placement):
     """Printed to six decimals (radii to four)."""
     times, gap, radius = orthonormal(placement)
@@ -197,7 +197,7 @@ def test_polar_identities(placement, t):
     np.testing.assert_allclose(np.sum(theta * v, axis=1), np.broadcast_to(growth, (6, 1))[:, 0], rtol=0, atol=1e-14)
 
 
-@graded("placement", BUILD, fast=1, slow=5)
+@graded("placement", BUILD, fast=1)
 def test_layers_are_those_of_the_table(placement):
     """Three layers of step 0.4, the first two of Mix before its switch at 0.5.
 

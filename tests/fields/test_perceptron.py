@@ -191,7 +191,7 @@ def test_bad_input_is_refused(call, words):
         call().velocity(TOKENS, at=X)
 
 
-@graded("name", NAMES, slow=2)
+@graded("name", NAMES)
 def test_attention_and_potential_are_one_gradient_flow(name):
     """v_i = (1/m_i) P grad_i of the total energy, which is that of the closed form less 1/(2 beta)."""
     beta = 3.0

@@ -62,7 +62,7 @@ def test_a_sum_that_does_not_apply_is_refused(field, tokens, words):
             call()
 
 
-@graded("d", [2, 3], slow=1)
+@graded("d", [2, 3])
 def test_layers_that_leave_the_sphere_take_no_sum_for_unit_vectors(d):
     """x <- x + h P_x A: norms grow by |hA|^2/2 a layer; a series would take x for a unit vector."""
     n, beta, step, count = 2_300, 9.0, 0.2, 5
@@ -123,7 +123,7 @@ def test_the_error_of_a_sum_counts_what_multiplies_it(normaliser, mask):
     lambda f: af.Composed(af.Perceptron(3 * np.eye(2), None, 2 * np.eye(2), "tanh"), f),
     lambda f: f + af.Perceptron(np.eye(2)),
     lambda f: af.norms.Ngpt(f + af.Perceptron(np.eye(2))),
-], ids=["ngpt", "composed", "total", "nested"], slow=1)  # fmt: skip
+], ids=["ngpt", "composed", "total", "nested"])  # fmt: skip
 @pytest.mark.usefixtures("choices_of_a_cpu")
 def test_wrappers_forget_nothing(wrap):
     """The sum is chosen through the wrapper, and its error reaches the outside with the wrapper's own factor."""
@@ -158,7 +158,7 @@ def test_streams_choose_sums_for_the_sphere_inside(wrap):
     assert np.isfinite(field.velocity(*where)).all()
 
 
-@graded("norm", [af.norms.Unit(), af.norms.RmsNorm([0.5, 2.0]), af.norms.RmsNorm([0.5, 2.0], eps=0.3)], slow=1)
+@graded("norm", [af.norms.Unit(), af.norms.RmsNorm([0.5, 2.0]), af.norms.RmsNorm([0.5, 2.0], eps=0.3)])
 def test_an_error_goes_through_a_norm_after_the_layer(norm):
     """|N(a) - N(b)| is at most the diameter of the image of N, and at most |gain|/sqrt(eps) times |a - b|."""
     tokens = af.Tokens(2.0 * af.uniform(af.Sphere(2), n=64, seed=3).positions, space=af.Euclidean(2))

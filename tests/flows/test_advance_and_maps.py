@@ -21,9 +21,7 @@ def loss(method, t1=1.0):
     return f
 
 
-@graded(
-    "method", [af.Fixed(0.1), pytest.param(af.Layers(0.1), marks=pytest.mark.slow), af.Adaptive(1e-9, 1e-11)], slow=2
-)
+@graded("method", [af.Fixed(0.1), pytest.param(af.Layers(0.1), marks=pytest.mark.slow), af.Adaptive(1e-9, 1e-11)])
 def test_reverse_mode(method):
     both = af.in_float64(jax.jit(jax.value_and_grad(loss(method), argnums=(0, 1))))
     gradient = both(4.0, TOKENS.positions)[1]
@@ -37,7 +35,7 @@ def test_reverse_mode(method):
     assert abs(np.sum(gradient[1] * direction) - along) < 1e-6 * abs(along) + 1e-6
 
 
-@graded("method", [pytest.param(af.Fixed(0.1), marks=pytest.mark.slow), af.Layers(0.1)], slow=1)
+@graded("method", [pytest.param(af.Fixed(0.1), marks=pytest.mark.slow), af.Layers(0.1)])
 def test_forward_mode_equals_reverse_mode(method):
     f = loss(method)
     forward, reverse = af.in_float64(jax.jit(lambda *at: (jax.jacfwd(f)(*at), jax.jacrev(f)(*at))))(
@@ -80,7 +78,7 @@ def test_non_finite_times_are_refused():
 METHODS = [af.Adaptive(1e-9, 1e-11), af.Fixed(0.05)]
 
 
-@graded("method", [METHODS[0], pytest.param(METHODS[1], marks=pytest.mark.slow), af.Layers(0.25)], slow=1)
+@graded("method", [METHODS[0], pytest.param(METHODS[1], marks=pytest.mark.slow), af.Layers(0.25)])
 def test_the_map_moves_the_tokens_themselves(method):
     phi = af.flow_map(af.Attention(4.0), TOKENS, 3.0, method=method)
     last = end(af.Attention(4.0), TOKENS, 3.0, save=3, method=method)
@@ -101,9 +99,7 @@ def test_inverse_and_composition(method):
     np.testing.assert_allclose(whole.inverse().log_determinant(last), -logdet, atol=1e-5)
 
 
-@graded(
-    "method", [pytest.param(af.Adaptive(1e-10, 1e-12), marks=pytest.mark.slow), af.Fixed(0.02), af.Layers(0.25)], slow=1
-)
+@graded("method", [pytest.param(af.Adaptive(1e-10, 1e-12), marks=pytest.mark.slow), af.Fixed(0.02), af.Layers(0.25)])
 def test_log_determinant_is_that_of_the_jacobian(method):
     """Against central differences of the map along tangent frames."""
     phi = af.flow_map(af.Attention(4.0), TOKENS, 1.0, method=method)

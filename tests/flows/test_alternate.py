@@ -159,7 +159,7 @@ def test_frames_between_the_parts():
     np.testing.assert_allclose(half.positions, want[3], atol=1e-14)
 
 
-@graded("update", [pytest.param(None, marks=pytest.mark.slow), af.layer_updates.Renormalise()], slow=1)
+@graded("update", [pytest.param(None, marks=pytest.mark.slow), af.layer_updates.Renormalise()])
 def test_whole_layers_are_those_without_frames_between(update):
     """Batches and noise; cut in the middle of a layer, and continued to the same bits; stopped there."""
     field = af.Attention(af.Along("beta", [1.0, 4.0])) + BLOCK

@@ -234,7 +234,7 @@ def test_a_wind_on_the_circle_in_the_sense_of_stratonovich_has_a_known_path():
     assert 1.6 < errors[0] / errors[1] < 2.6
 
 
-@graded("method", [af.Layers(0.25), pytest.param(af.Heun(0.5), marks=pytest.mark.slow)], slow=1)
+@graded("method", [af.Layers(0.25), pytest.param(af.Heun(0.5), marks=pytest.mark.slow)])
 def test_a_driver_may_be_several_arrays(method):
     """In R^2, exactly: variance 2 T, covariance T of the same coordinate of two tokens, 0 of different coordinates."""
     tokens = af.from_array(np.zeros((3, 2)), space=af.Euclidean(2))
@@ -248,7 +248,7 @@ def test_a_driver_may_be_several_arrays(method):
 EXAMPLES = {"brownian": {"kappa": 0.1}, "random-values": {"field": af.Attention(2.0)}}
 
 
-@graded("name", WORDS["noise"], slow=1)
+@graded("name", WORDS["noise"])
 def test_every_registered_noise_is_linear_tangent_and_leaves_absent_rows(name):
     noise = WORDS["noise"][name](**EXAMPLES.get(name, {}))
     there = np.array([True, True, True, False, True])
@@ -339,7 +339,7 @@ def test_a_key_is_a_seed():
         assert np.abs(one - third).max() > 0.01
 
 
-@graded("method", [af.Layers(0.1), af.Fixed(0.07), pytest.param(af.Heun(0.1), marks=pytest.mark.slow)], slow=0)
+@graded("method", [af.Layers(0.1), af.Fixed(0.07), pytest.param(af.Heun(0.1), marks=pytest.mark.slow)], slow=1)
 def test_advance_follows_the_path_of_solve(method):
     """Also under `vmap` over seeds or keys, from any time on, with jumps of the field (not with `Heun`)."""
     noise = af.Brownian(0.2, seed=3)

@@ -148,7 +148,7 @@ def test_exact_equals_adaptive(name):
     np.testing.assert_allclose(minus, -logdet, atol=1e-13)
 
 
-@graded("name", CASES, slow=2)
+@graded("name", CASES)
 def test_stretching_is_the_determinant_of_the_map(name):
     """The closed form against automatic differentiation of `carry` in the tangent space."""
     field, tokens = CASES[name]

@@ -84,7 +84,7 @@ def test_merges_of_a_direct_integration():
         theta, masses = np.delete(theta, q), np.delete(masses, q)
 
 
-@graded("name", ["SA", "USA0"], slow=1)
+@graded("name", ["SA", "USA0"])
 def test_positions_of_an_implicit_method(name):
     """Kvaerno 5(4) on the full system passes two merges; the clusters are then where ours are."""
     until, rtol = 1e5, 1e-8

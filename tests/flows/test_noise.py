@@ -77,7 +77,7 @@ def test_the_scheme_has_weak_order_one(harmonic, rate):
     np.testing.assert_allclose([errors[0] / errors[1], errors[1] / errors[2]], 2.0, atol=0.15)
 
 
-@graded("method", [af.Layers(0.1, af.layer_updates.ProjectRenormalise()), af.Fixed(0.1)], slow=1)
+@graded("method", [af.Layers(0.1, af.layer_updates.ProjectRenormalise()), af.Fixed(0.1)])
 def test_steps_have_the_law_they_should(method):
     """A coarse step, at which the scheme differs from Brownian motion by 30 standard errors: it is the scheme exactly."""
     x = end(method, 1.0, 0.4)
@@ -129,7 +129,7 @@ def test_a_pull_against_noise_has_the_von_mises_fisher_law():
     near(x[..., 2] ** 2, 1 - 2 * mean / a, strength * h + left)
 
 
-@graded(("common", "slope"), [(True, 2.0), (False, 0.0)], slow=1)
+@graded(("common", "slope"), [(True, 2.0), (False, 0.0)])
 def test_common_and_independent_noise(common, slope):
     """For c = <x, y>: dE c/dt = 2 kappa (1-c)(d-2-c) with common noise, -2 kappa (d-1) c with independent noise.
 
@@ -187,7 +187,7 @@ class Remembering(InMemory):
         self.checkpoints.append(checkpoint)
 
 
-@graded("method", [af.Layers(0.05), af.Fixed(0.03), pytest.param(Heun(0.03), marks=pytest.mark.slow)], slow=1)
+@graded("method", [af.Layers(0.05), af.Fixed(0.03), pytest.param(Heun(0.03), marks=pytest.mark.slow)])
 def test_the_seed_fixes_the_path(method):
     """Whatever the chunk, alone or in a batch, in one go or from a checkpoint; another seed is another path."""
 
@@ -215,7 +215,7 @@ def test_the_seed_fixes_the_path(method):
     assert np.median(gap) > 0.3
 
 
-@graded("method", [af.Fixed(0.05), pytest.param(Heun(0.05), marks=pytest.mark.slow)], slow=1)
+@graded("method", [af.Fixed(0.05), pytest.param(Heun(0.05), marks=pytest.mark.slow)])
 def test_float32_stays_float32_on_the_sphere(method):
     x = end(method, 0.2, 0.5, strength=1.0, tokens=TWELVE.astype(np.float32), seed=0)
     assert x.dtype == np.float32

@@ -33,7 +33,7 @@ def clock(t, mu):
     return 2 * t
 
 
-@graded("method", [af.Adaptive(), STEPS, af.Layers(0.1)], slow=1)
+@graded("method", [af.Adaptive(), STEPS, af.Layers(0.1)])
 def test_observables_are_those_of_the_saved_frames(method):
     watch = {"mean": af.Observable(mean, dims=("dim",)), "height": height, "clock": clock}
     flow = af.solve(FIELD, BATCH, 2.0, save=20, method=method, observe=watch, chunk=8)

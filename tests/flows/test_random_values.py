@@ -97,7 +97,7 @@ def test_the_overlap_has_the_drift_and_the_variance_of_its_generator():
     near(left**2, h * spread.sum(axis=1).mean(), h * until * spread.mean())
 
 
-@graded("size", [pytest.param((2.0, 8, 2048), marks=pytest.mark.slow), (1.0, 4, 1024)], slow=1)
+@graded("size", [pytest.param((2.0, 8, 2048), marks=pytest.mark.slow), (1.0, 4, 1024)])
 def test_layers_with_random_values_converge_to_it_in_law(size):
     """Mean and variance of an overlap at tau = 1.
 

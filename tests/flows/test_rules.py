@@ -56,7 +56,7 @@ def exact():
     return unit(x.reshape(-1, 3))
 
 
-@graded("name", RULES, slow=2)
+@graded("name", RULES)
 def test_orders(name):
     """Halving the step divides the error by 2^order: across jumps, with stops that no step divides.
 
@@ -88,7 +88,7 @@ def test_against_plain_numpy(name):
     np.testing.assert_allclose(found, x, atol=1e-14)
 
 
-@graded("name", ["adams-bashforth", "smoothed"], slow=1)
+@graded("name", ["adams-bashforth", "smoothed"])
 def test_memory_leaves_no_trace(name, faults):
     """Chunks, slices of single steps, continuing and cancelling: equal bit by bit, in a batch."""
     method, batch = af.Fixed(0.04, RULES[name][0]), af.uniform(af.Sphere(3), n=6, seed=range(2))

@@ -138,7 +138,7 @@ def test_adaptive_steps_stop_at_jumps():
     assert flow.steps["rejected"] <= flow.steps["accepted"] / 2 < 16, flow.steps
 
 
-@graded(("method", "tolerance"), [(af.Fixed(0.01), 1e-6), (af.Adaptive(1e-10, 1e-12), 1e-8)], slow=1)
+@graded(("method", "tolerance"), [(af.Fixed(0.01), 1e-6), (af.Adaptive(1e-10, 1e-12), 1e-8)])
 def test_backwards_is_back(method, tolerance):
     """RK4 at 0.01 is off by (0.3 / 10)^4 times a constant of order one; what comes back is off by less than twice that."""
     there = af.advance(jumping(0.3), TOKENS, 0.0, 1.2, method)

@@ -40,7 +40,7 @@ def test_recorded_speed_and_spread():
         assert abs(flow.dataset["spread"].values[k] - af.observe.spread(tokens)) < 1e-15
 
 
-@graded("method", [af.Adaptive(), pytest.param(af.Fixed(0.05), marks=pytest.mark.slow), af.Layers(0.05)], slow=1)
+@graded("method", [af.Adaptive(), pytest.param(af.Fixed(0.05), marks=pytest.mark.slow), af.Layers(0.05)])
 def test_chunks_and_schedules_do_not_move_frames(method):
     """The same times, saved in chunks of 2 or at once: equal bit by bit."""
     large, small = (

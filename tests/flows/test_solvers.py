@@ -58,7 +58,7 @@ def exact(jumps):
 @pytest.mark.parametrize(
     "name", [*QUICK, *(pytest.param(n, marks=pytest.mark.slow) for n in ("implicit-euler", "half"))]
 )
-@graded("field", [FIELD, JUMPING], ids=["steady", "jumping"], slow=0)
+@graded("field", [FIELD, JUMPING], ids=["steady", "jumping"], slow=1)
 def test_solvers_agree(name, field):
     """With SciPy's Dormand-Prince 8 at 1e-11, at saved times within steps and across jumps of the field.
 

@@ -4,7 +4,6 @@ import pytest
 
 from tests.formulas.oracle import error, table
 from tests.formulas.rooms import FORMULAS, ROOMS, functions, oracles, procedures
-from tests.marks import graded
 
 NAMES = sorted(FORMULAS)
 
@@ -16,7 +15,8 @@ def test_every_public_function_declares_its_domain_and_has_an_oracle(room):
     assert {name.split(".")[1] for name in oracles(room)} == declared
 
 
-@graded("name", NAMES, slow=35)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
 def test_a_formula_agrees_with_the_table_of_its_oracle(name):
     room = name.split(".")[0]
     oracle, rows = oracles(room)[name], table(room)[name]
@@ -25,7 +25,8 @@ def test_a_formula_agrees_with_the_table_of_its_oracle(name):
         error(oracle, FORMULAS[name], point, exact)
 
 
-@graded("name", NAMES, slow=20)
+@pytest.mark.long
+@pytest.mark.parametrize("name", NAMES)
 def test_a_formula_agrees_with_its_oracle_at_other_points(name):
     room = name.split(".")[0]
     oracle = oracles(room)[name]

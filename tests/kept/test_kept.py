@@ -83,14 +83,14 @@ def test_finished_and_extended_runs_open_and_verify(archive, kind):
         assert max(rows[1].values()) >= max(rows[0].values())
 
 
-@graded("kind", all_or_slow(KINDS), slow=2)
+@graded("kind", all_or_slow(KINDS))
 def test_killed_runs_resume(archive, copied, kind):
     path = copied(f"runs/{kind}/killed")
     af.runs.resume(path)
     assert_close(opened(path), opened(archive / "runs" / kind / "finished"), TOLERANCE.get(kind, OTHERWISE))
 
 
-@graded("kind", all_or_slow([kind for kind in KINDS if kind in LATER]), fast=1, slow=9)
+@graded("kind", all_or_slow([kind for kind in KINDS if kind in LATER]), fast=1)
 def test_finished_runs_extend(archive, copied, kind):
     path = copied(f"runs/{kind}/finished")
     af.runs.extend(path, LATER[kind])

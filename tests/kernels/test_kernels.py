@@ -123,7 +123,7 @@ def test_polynomials_have_their_classical_coefficients(kernel, d, want):
     assert kernel.needed_degree(d, 1e-10)[0] == len(want) - 1
 
 
-@graded("d", [2, 3, 4, 6], fast=1, slow=3)
+@graded("d", [2, 3, 4, 6], fast=1)
 @pytest.mark.parametrize("beta", [0.0, 1.0, 20.0])
 def test_quadrature_finds_the_expansion_of_the_exponential(d, beta):
     by_nodes, exact = expansion(Profile(steep, number=beta), d, 40), expansion(Exponential(beta), d, 40)
@@ -187,7 +187,7 @@ def test_every_series_takes_a_kernel_with_an_expansion(name, d, causal):
 
 
 @pytest.mark.usefixtures("choices_of_a_cpu")
-@graded("d", [2, 3], slow=1)
+@graded("d", [2, 3])
 def test_the_series_is_chosen_and_gives_the_velocity_of_tiles(d):
     tokens = af.uniform(af.Sphere(d), n=6000, seed=0)
     for kernel, normaliser in ((learned(), None), (Polynomial(4), af.Unnormalised())):
@@ -313,7 +313,7 @@ def is_trusted(made, kernel, x, keys):
     return made.trusted(given, scale, jnp.abs(sums[:, 0]))
 
 
-@graded("made", [af.sums.FastSphere(1e-8, 64), af.sums.Harmonics(1e-8, 64, 3)], ids=["fast", "harmonics"], slow=1)
+@graded("made", [af.sums.FastSphere(1e-8, 64), af.sums.Harmonics(1e-8, 64, 3)], ids=["fast", "harmonics"])
 @pytest.mark.parametrize("level", [-300.0, 300.0])
 def test_trust_does_not_depend_on_the_size_of_a_kernel(made, level):
     """K and e^300 K are one softmax: trusted at the tokens, and not where a query sees e^(-80) of that."""

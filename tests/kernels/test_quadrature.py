@@ -48,7 +48,7 @@ def test_polynomials_are_right_to_the_last_digit(d):
     np.testing.assert_allclose(found[:, some], table, rtol=EPS, atol=1e-32)
 
 
-@graded("degree", [16, 48, 64, 128, 256, 512], fast=1, slow=4)
+@graded("degree", [16, 48, 64, 128, 256, 512], fast=1)
 def test_nothing_is_left_beyond_a_polynomial(degree):
     """Coefficients beyond the power, which are 0, are smaller than the noise; none is found beyond the last degree."""
 

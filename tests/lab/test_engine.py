@@ -72,7 +72,7 @@ def reference(model, causal):
 
 
 @pytest.mark.parametrize("causal", [False, True])
-@graded("model", ["SA", "USA0"], slow=0)
+@graded("model", ["SA", "USA0"])
 def test_flows_are_those_of_the_library(model, causal):
     """Twenty settings at t = 5.
 

@@ -37,7 +37,7 @@ def test_the_error_falls_exponentially_with_the_nodes():
 # exact statements
 
 
-@graded("kind", ["SA", pytest.param("USA", marks=pytest.mark.slow)], slow=1)
+@graded("kind", ["SA", pytest.param("USA", marks=pytest.mark.slow)])
 def test_iid_prompts_do_not_feel_the_mask(kind):
     """A start that does not depend on the place stays so, for every slope, and is the solution of `evolve`."""
     rest = {} if kind == "SA" else {"normaliser": af.Unnormalised(clock="USA")}

@@ -97,7 +97,7 @@ def test_a_flow_reads_what_is_read_off_tokens(word, flows):
         assert np.shape(single.dataset[name].values[k]) == np.shape(want)
 
 
-@graded("space", [af.Euclidean(3), af.Torus(2), af.spaces.Ellipsoid([1.0, 2.0, 3.0])], slow=1)
+@graded("space", [af.Euclidean(3), af.Torus(2), af.spaces.Ellipsoid([1.0, 2.0, 3.0])])
 def test_on_every_space(space):
     rows = jnp.asarray(ROWS[:, : space.dim])
     start = af.from_array(np.asarray(af.in_float64(space.retract)(rows)), space=space)

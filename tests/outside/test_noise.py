@@ -38,7 +38,7 @@ def still(d):
     return af.Perceptron(np.eye(d), outer=np.zeros((d, d)))
 
 
-@graded("method", [af.Fixed(0.01), pytest.param(af.Heun(0.02), marks=pytest.mark.slow)], slow=1)
+@graded("method", [af.Fixed(0.01), pytest.param(af.Heun(0.02), marks=pytest.mark.slow)])
 def test_it_turns_all_tokens_together_and_each_is_brownian_motion(method):
     """E <x(T), x(0)> = e^(-(d-1) kappa |m|^2 T), and overlaps are kept: with r = 2 kappa |m|^2, r T h on average.
 
@@ -81,7 +81,7 @@ def test_it_is_a_word_of_specifications_and_its_runs_resume_bit_by_bit(tmp_path)
     assert np.array_equal(mine.positions.values, whole["positions"].values)
 
 
-@graded("method", [af.Layers(0.1), af.Fixed(0.07), af.Alternate(0.1)], ids=lambda m: type(m).__name__, slow=1)
+@graded("method", [af.Layers(0.1), af.Fixed(0.07), af.Alternate(0.1)], ids=lambda m: type(m).__name__)
 def test_a_flow_that_goes_on_is_that_of_one_call(method):
     given = {"field": PUSHED, "tokens": FIVE, "method": method, "noise": Tumble(0.3, 1)}
     times = np.array([0.3, 0.8, 1.0])

@@ -15,7 +15,7 @@ FIGURES = {
 }
 
 
-@graded("kind", FIGURES, slow=1)
+@graded("kind", FIGURES)
 def test_an_account_has_its_figures_and_numbers(kind):
     result = in_memory(kind)
     account = plots.account(result)

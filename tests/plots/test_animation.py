@@ -183,7 +183,7 @@ def test_a_value_that_is_not_known_keeps_its_time():
         assert np.all(np.diff(panel["x"]) > 0)
 
 
-@graded("basis", [CircleBasis(16), SphereBasis(16)], ids=lambda basis: type(basis).__name__, slow=1)
+@graded("basis", [CircleBasis(16), SphereBasis(16)], ids=lambda basis: type(basis).__name__)
 def test_a_density_moves(basis, tmp_path):
     flow = evolve(af.Attention(4.0), perturbed(basis, 1, 0.1), 0.1, save=3)
     made = plots.animate(flow, tmp_path / "a.gif", **SHORT)

@@ -34,7 +34,7 @@ SHOWN = {
 }
 
 
-@graded("name", SHOWN, fast=3, slow=3)
+@graded("name", SHOWN, fast=3)
 def test_a_table_has_a_small_picture(name):
     found = SHOWN[name]()._repr_html_()
     assert found.count("<svg") == 1

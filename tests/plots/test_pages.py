@@ -150,7 +150,7 @@ def folders(tmp_path_factory):
     return [made[words[0]] for words in (MARKUP, PLAIN)]
 
 
-@graded("page", ["run/report.html", "a.html"], slow=0)
+@graded("page", ["run/report.html", "a.html"])
 def test_words_of_tokens_are_words_in_pages(page, folders):
     markup, plain = (Shape((folder / page).read_text(encoding="utf-8")) for folder in folders)
     assert markup.elements == plain.elements

@@ -126,7 +126,7 @@ def test_a_mean_value_gives_the_flow_with_noise():
     assert ks_2samp(path.overlap[:, -1], want).pvalue > 1e-3
 
 
-@graded(("n", "b", "want"), [(16, 1.0, 0.0956), (16, 4.0, 0.0805)], slow=1)
+@graded(("n", "b", "want"), [(16, 1.0, 0.0956), (16, 4.0, 0.0805)])
 def test_thousands_of_dimensions(n, b, want):
     """d = d_k = 4096, eta = .1, tau = 1: .0956 and .0805 with vectors (s.e. at most .0013)."""
     mean, error = gram_layers(0.0, b, 0.1, 100, 4096, n=n, replicas=60, keep=False).mean()

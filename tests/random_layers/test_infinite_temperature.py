@@ -49,7 +49,7 @@ def against_boosts(h, count=32, tau=0.5):
     return np.sqrt(np.mean(apart**2)), np.sqrt(np.mean(np.abs(found[:, 2] - found[:, 1] ** 2) ** 2)), np.abs(w).max()
 
 
-@graded("steps", [(0.04, 0.01), pytest.param((0.04, 0.01, 0.0025), marks=pytest.mark.slow)], slow=1)
+@graded("steps", [(0.04, 0.01), pytest.param((0.04, 0.01, 0.0025), marks=pytest.mark.slow)])
 def test_without_temperature_layers_approach_boosts_and_leave_the_family_at_order_one_half(steps):
     """Layers N(x + b) and boosts by the same b differ by <x, b> P_x b/2, of mean 0: O(sqrt h) along one path.
 

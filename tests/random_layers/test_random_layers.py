@@ -37,7 +37,7 @@ def solved(field, until, step, tokens=TOKENS, **given):
     return af.solve(field, tokens, until, method=af.Layers(step), **given).positions.values
 
 
-@graded(("heads", "d_k", "mean"), [(1, 3, 0.0), (3, None, 0.7)], slow=1)
+@graded(("heads", "d_k", "mean"), [(1, 3, 0.0), (3, None, 0.7)])
 def test_layers_are_those_of_numpy(heads, d_k, mean):
     """To rounding: 6 layers of products of length 5 multiply errors by less than 100."""
     b, step, layers = 1.5, 0.3, 6

@@ -80,7 +80,7 @@ QUICK = [
 """All kinds; those that take long to compile are slow."""
 
 
-@graded("kind", [kind for kind in QUICK if kind not in ("match_measures", "probe")], fast=1, slow=2)
+@graded("kind", [kind for kind in QUICK if kind not in ("match_measures", "probe")], fast=1)
 def test_an_earlier_end_is_refused(kind, uninterrupted):
     before, earlier = (uninterrupted(kind) / "manifest.json").read_bytes(), 1 if isinstance(LATER[kind], int) else 0.1
     with pytest.raises(InvalidInput, match="goes to .* already"):
@@ -131,7 +131,7 @@ def test_a_run_goes_on_with_its_own_observables_only(tmp_path):
     same(go(2).dataset.load(), whole.dataset)
 
 
-@graded("kind", QUICK, fast=2, slow=11)
+@graded("kind", QUICK, fast=2)
 def test_a_damaged_checkpoint_is_refused(kind, tmp_path):
     run, _ = execute(of(kind), tmp_path / "run", on_progress=after(2, press))
     content = bytearray(run.checkpoint.read_bytes())

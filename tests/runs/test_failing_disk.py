@@ -30,7 +30,7 @@ EVERY = {
 """How many changes apart the failures are; other kinds: 12. `campaigns/crash.py` lets every change fail."""
 
 
-@graded("kind", KINDS, slow=0)
+@graded("kind", KINDS, slow=1)
 def test_a_change_fails(kind, uninterrupted, tmp_path):
     total = changes_of(kind, tmp_path / "count")
     cases = [(k, tuple(FAULTS)[k % 2], k % 3 == 0) for k in range(0, total, EVERY.get(kind, 12))]
@@ -38,7 +38,7 @@ def test_a_change_fails(kind, uninterrupted, tmp_path):
     assert sum(failed) > 0.8 * len(cases)  # the others only tidy up
 
 
-@graded("lasting", [False, True], slow=1)
+@graded("lasting", [False, True])
 def test_the_first_and_the_last_change_fail(lasting, uninterrupted, tmp_path):
     kind = "merge_times"
     total = changes_of(kind, tmp_path / "count")

@@ -88,7 +88,7 @@ def test_streamed_arrays_equal_the_library(whole):
     identical(arrays(whole), flow.dataset)
 
 
-@graded("chunks", [1, 2, 5, 0.5, 1.5], fast=1, slow=4)
+@graded("chunks", [1, 2, 5, 0.5, 1.5], fast=1)
 def test_a_run_that_died_resumes_bit_for_bit(chunks, whole, tmp_path):
     with stopping_after(chunks), pytest.raises(Stop):
         execute(parse_spec(TEXT), tmp_path / "run")

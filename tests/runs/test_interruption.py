@@ -26,7 +26,7 @@ def is_interrupted(kind, part):
 
 
 @pytest.mark.parametrize("way", WAYS)
-@graded("kind", KINDS, fast=2, slow=5)
+@graded("kind", KINDS, fast=2)
 def test_an_interrupted_flow_keeps_what_was_done_and_goes_on_bit_for_bit(kind, way):
     part = carried_out(of(kind).work, **WAYS[way](2))
     is_interrupted(kind, part)
@@ -46,7 +46,7 @@ def test_an_interrupted_run_keeps_what_was_done_and_resumes_bit_for_bit(kind, wa
     is_the_run(run.path, uninterrupted(kind))
 
 
-@graded("error", [KeyboardInterrupt, OSError(28, "No space left on device")], ids=["Ctrl-C", "full"], slow=0)
+@graded("error", [KeyboardInterrupt, OSError(28, "No space left on device")], ids=["Ctrl-C", "full"], slow=1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_error_in_the_middle_of_a_commit_loses_no_run(kind, error, uninterrupted, tmp_path):
     with writes_failing(error, is_checkpoint, call=2):  # rows are written, the checkpoint after them is not
@@ -78,14 +78,14 @@ class Cut(InMemory):
 
 
 @pytest.mark.parametrize("kept", [False, True])
-@graded("kind", KINDS, slow=2)
+@graded("kind", KINDS)
 def test_ctrl_c_in_the_middle_of_a_commit_in_memory_goes_on_bit_for_bit(kind, kept):
     part = carried_out(of(kind).work, sink=Cut(kept))
     is_interrupted(kind, part)
     same(part.continued().dataset, in_memory(kind).dataset)
 
 
-@graded("kind", KINDS, slow=2)
+@graded("kind", KINDS)
 def test_ctrl_c_after_the_last_step_comes_too_late(kind, uninterrupted, tmp_path):
     """A flow that has ended stays ended: it is not continued from after its stop."""
     calls = []

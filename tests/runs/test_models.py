@@ -116,7 +116,7 @@ def text(name):
     return made
 
 
-@graded("name", [n if n == "noisy" else pytest.param(n, marks=pytest.mark.slow) for n in MODELS], slow=0)
+@graded("name", [n if n == "noisy" else pytest.param(n, marks=pytest.mark.slow) for n in MODELS], slow=1)
 def test_a_model_runs_and_is_drawn_and_what_is_random_resumes_to_the_same_arrays(name, tmp_path):
     spec = parse_spec(text(name))
     assert parse_spec(spec.to_toml()).hash == spec.hash

@@ -22,7 +22,7 @@ from tests.runs.kinds import KINDS, LATER, TEXTS, arrays, is_the_run, of, same
 # a death at that moment leaves; of kinds that take long, some of them. A few real deaths at boundaries confirm it below.
 
 
-@graded("kind", KINDS, slow=0)
+@graded("kind", KINDS, slow=1)
 def test_a_run_that_died_at_any_boundary_resumes_bit_for_bit(kind, uninterrupted, tmp_path):
     copy, found = remains(tmp_path / "run", tmp_path / "left", halves=kind == "merge_times")
     with boundaries(tmp_path / "run", copy) as count:
@@ -39,7 +39,7 @@ def test_a_run_that_died_at_any_boundary_resumes_bit_for_bit(kind, uninterrupted
         shutil.rmtree(path)
 
 
-@graded("kind", LATER, slow=0)
+@graded("kind", LATER, slow=1)
 def test_an_extension_that_died_at_any_boundary_is_finished_or_not_begun(kind, uninterrupted, tmp_path):
     shutil.copytree(uninterrupted(kind), tmp_path / "run")
     copy, found = remains(tmp_path / "run", tmp_path / "left")
@@ -66,7 +66,7 @@ def test_an_extension_that_died_at_any_boundary_is_finished_or_not_begun(kind, u
     assert 0 < untouched < 6  # the first change of the manifest decides
 
 
-@graded("kind", KINDS, slow=0)
+@graded("kind", KINDS, slow=1)
 def test_a_resumption_that_died_at_any_boundary_resumes(kind, uninterrupted, tmp_path):
     copy, found = remains(tmp_path / "run", tmp_path / "left")
     with boundaries(tmp_path / "run", copy):
@@ -122,7 +122,7 @@ OFTEN = ("merge_times",)
 """Kinds that die in a real process at several boundaries; the others die at one. A real process takes seconds to start."""
 
 
-@graded("kind", REPEATED, slow=0)
+@graded("kind", REPEATED, slow=1)
 def test_a_run_that_really_died_at_a_boundary_resumes(kind, process, uninterrupted, tmp_path):
     with boundaries(tmp_path / "run", lambda k: None) as count:
         execute(of(kind), tmp_path / "run")

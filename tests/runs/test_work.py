@@ -33,7 +33,7 @@ def test_work_pickles_and_stays_what_it_is(kind):
     assert sent.hash == of(kind).hash
 
 
-@graded("kind", KINDS, slow=1)
+@graded("kind", KINDS)
 def test_results_have_one_form(kind):
     result = in_memory(kind)
     assert isinstance(result, AbstractResult)

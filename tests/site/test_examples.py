@@ -45,7 +45,7 @@ def shared():
     }
 
 
-@graded("room", examples.files(), slow=2)
+@graded("room", examples.files())
 def test_an_example_gives_what_is_written_under_it(room, tmp_path):
     """Each starts from the lines under `## Setup`; nothing of a room is left for the next one.
 

@@ -249,7 +249,7 @@ def test_products_in_products_are_flat():
     assert str(Product(Sphere(3), Torus(2))) == "Product(factors=(Sphere(dim=3), Torus(circles=2)))"
 
 
-@graded("name", SPACES, fast=4, slow=10)
+@graded("name", SPACES, fast=4)
 def test_float32_stays_float32(name):
     space, (x, rng) = compiled(name), sampled(name)
     v = rng.standard_normal(x.shape)

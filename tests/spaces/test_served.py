@@ -249,7 +249,7 @@ def near(values, expected, slack):
     assert abs(values.mean() - expected) < LEVEL * error + slack, (values.mean(), expected, error, slack)
 
 
-@graded("name", ["torus", "product"], slow=1)
+@graded("name", ["torus", "product"])
 def test_brownian_motion(name):
     """Harmonics decay at their eigenvalues: e^(-kappa k^2 t) on a circle, e^(-kappa k (k+1) t) on S^2; factors are independent.
 
@@ -308,7 +308,7 @@ def linked(which):
     return [(x[::k], linkage(squareform(matrix[::k, ::k]), "single")) for k in (1, 2)]
 
 
-@graded("which", range(len(CLUSTERED)), ids=[str(space) for space in CLUSTERED], slow=1)
+@graded("which", range(len(CLUSTERED)), ids=[str(space) for space in CLUSTERED])
 @pytest.mark.parametrize("scale", [0.02, 0.15, 0.6, 3.5])
 def test_clusters_are_those_of_single_linkage(which, scale):
     """By the distance of the space, in both searches: cells for more than 512 tokens in low dimension, else all pairs."""

@@ -56,7 +56,7 @@ def ordered(values):
     return np.array(sorted(values, key=lambda z: (round(z.real, 6), z.imag)))
 
 
-@graded("normaliser", FIELDS, slow=0)
+@graded("normaliser", FIELDS)
 @pytest.mark.parametrize("name", ["ellipsoid", pytest.param("centred", marks=pytest.mark.slow), "centred with gain"])
 def test_spectra_agree_with_differences_in_charts(name, normaliser):
     """At an equilibrium that is no consensus, V a generic matrix; there eigenvalues do not depend on coordinates."""

@@ -169,7 +169,7 @@ def test_prepare_binds_once_and_reaches_the_parts():
 
 
 @pytest.mark.parametrize("normaliser", [af.Softmax(), af.Unnormalised()], ids=["SA", "USA0"])
-@graded("mask", [af.masks.Everyone(), af.Causal(0.01)], ids=["everyone", "causal"], slow=1)
+@graded("mask", [af.masks.Everyone(), af.Causal(0.01)], ids=["everyone", "causal"])
 def test_all_that_is_made_of_sums(normaliser, mask):
     """Velocities of every normaliser, with the same sums."""
     tokens = af.uniform(af.Sphere(2), n=200)
@@ -216,7 +216,7 @@ def test_solve_and_energy_use_the_sums():
     assert np.abs(flows[0].energy.values - flows[1].energy.values).max() <= 40 * 1e-12 * np.e**2
 
 
-@graded("d", [2, 3, 6], slow=1)
+@graded("d", [2, 3, 6])
 def test_the_fused_kernel_interpreted(d):
     """The arithmetic of the GPU kernel, run by the interpreter: sums, padding and derivatives."""
     rng = np.random.default_rng(0)

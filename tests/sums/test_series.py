@@ -146,7 +146,7 @@ def test_rotations_and_scales():
     assert np.abs(call(sum_, 9.0, x, 1e-200 * masses, charges[:, :1]) * 1e200 - base).max() <= 1e-14
 
 
-@graded("d", [2, 3], slow=1)
+@graded("d", [2, 3])
 @pytest.mark.parametrize("slope", [0.0, 0.05])
 def test_causal_sums_are_those_of_the_mask(d, slope):
     """In chunks of 128, for places in any order, against all pairs and the mask."""

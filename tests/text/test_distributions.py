@@ -23,7 +23,7 @@ def plain(x, masses, words, beta, name):
     return masses @ weights / (masses @ weights).sum() if name == "kernel" else laws[-1]
 
 
-@graded("name", READOUTS, slow=1)
+@graded("name", READOUTS)
 def test_read_outs_are_what_they_say(name):
     rng = np.random.default_rng(0)
     tokens = af.Tokens(af.uniform(af.Sphere(3), n=40, seed=1).positions, rng.random(40))

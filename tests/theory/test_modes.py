@@ -130,7 +130,7 @@ LINE = [
 ]
 
 
-@graded(("n", "beta", "value", "error", "samples"), LINE, slow=4)
+@graded(("n", "beta", "value", "error", "samples"), LINE)
 def test_line_table(n, beta, value, error, samples):
     found = landscape.line_modes(n, beta, samples=samples, seed=3)
     assert agree(found, value, error)

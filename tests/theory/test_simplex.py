@@ -179,7 +179,7 @@ COLLAPSE = {
 }
 
 
-@graded("n", COLLAPSE, slow=2)
+@graded("n", COLLAPSE)
 def test_printed_collapse_times(n):
     for b, entry in zip((0, 1, 2, 4, 8, np.inf), COLLAPSE[n], strict=True):
         printed = np.array([float(part) for part in entry.split("/")])

@@ -29,7 +29,7 @@ FIELDS = {
 }
 
 
-@graded("name", FIELDS, slow=1)
+@graded("name", FIELDS)
 def test_a_flow_is_the_same(name):
     tokens = af.uniform(af.Sphere(3), n=13, seed=0)
     plain, full = (
